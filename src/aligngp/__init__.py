@@ -1,0 +1,48 @@
+"""Gaussian processes that learn several tasks together although every task has inputs of its own.
+
+Computations run in double precision inside the package's calls; JAX's process-wide precision flag is left alone (see
+:mod:`aligngp.runtime`).
+"""
+
+from importlib.metadata import version
+
+from aligngp import datasets, kernels, metrics, paper
+from aligngp.data.tasks import Task
+from aligngp.errors import (
+    AligngpError,
+    AligngpWarning,
+    DataError,
+    ModelFileError,
+    NotFittedError,
+    SettingError,
+    TrainingError,
+)
+from aligngp.estimator import AlignedGP, load
+from aligngp.mappings.prior import Affine, Columns, Learned, Tabulated
+from aligngp.prediction import Prediction
+from aligngp.runtime import computing
+
+__version__ = version("aligngp")
+
+__all__ = [
+    "Affine",
+    "AlignedGP",
+    "AligngpError",
+    "AligngpWarning",
+    "Columns",
+    "DataError",
+    "Learned",
+    "ModelFileError",
+    "NotFittedError",
+    "Prediction",
+    "SettingError",
+    "Tabulated",
+    "Task",
+    "TrainingError",
+    "computing",
+    "datasets",
+    "kernels",
+    "load",
+    "metrics",
+    "paper",
+]

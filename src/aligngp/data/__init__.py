@@ -1,0 +1,1 @@
+"""Tables in: reading, validating, scaling and batching the tasks."""

@@ -1,0 +1,1 @@
+"""Fitting: initial values, optimisers, the order of things."""

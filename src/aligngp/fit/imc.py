@@ -1,0 +1,62 @@
+"""Input mapping calibration (IMC): the affine map under which a low-fidelity model explains the other task best."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.optimize import minimize
+
+from aligngp.mappings.contract import Rows
+from aligngp.mappings.fixed import AffineMap, affine, regulariser
+from aligngp.model import Model
+from aligngp.objective.elbo import TaskBatch
+from aligngp.parameters import frozen, resolve
+from aligngp.typing import Array, Float, Scalar
+
+
+def calibrate(low: Model, batch: TaskBatch, start: tuple[np.ndarray, np.ndarray], penalty: float) -> AffineMap:
+    """Return the frozen map that minimises the discrepancy by L-BFGS from the prior map.
+
+        sum_i (y_i - y_low(A x_i + b))^2 + penalty * |[A, b] - [A0, b0]|^2
+
+    ``low`` is a fitted single-task model of the common task; its posterior mean stands for the low-fidelity function,
+    which the paper takes as known.
+    """
+    first = tuple(jnp.asarray(part) for part in start)
+    rows = jax.tree.map(jnp.asarray, batch.rows)
+    y, shape, cut = jnp.asarray(batch.y), first[0].shape, first[0].size
+
+    def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = _value(jnp.asarray(vector), low, shape, rows, y, first, penalty)
+        return float(value), np.asarray(gradient, float)
+
+    flat = np.concatenate([np.ravel(part) for part in first])
+    found = minimize(objective, flat, jac=True, method="L-BFGS-B", options={"maxiter": 500}).x
+    matrix, offset = jnp.asarray(found[:cut].reshape(shape)), jnp.asarray(found[cut:])
+    # Settled before the model is trained, and so left out of its training.
+    return AffineMap(frozen(matrix), frozen(offset), frozen(first), penalty)
+
+
+@eqx.filter_jit
+@eqx.filter_value_and_grad
+def _value(vector, low, shape, rows, y, first, penalty):
+    cut = first[0].size
+    return discrepancy(resolve(low), vector[:cut].reshape(shape), vector[cut:], rows, y, first, penalty)
+
+
+def discrepancy(
+    low: Model,
+    matrix: Float[Array, "D Dt"],
+    offset: Float[Array, " D"],
+    rows: Rows,
+    y: Float[Array, " N"],
+    first: tuple[Float[Array, "D Dt"], Float[Array, " D"]],
+    penalty: float,
+) -> Scalar:
+    """Return IMC's objective for a resolved low-fidelity model."""
+    aligned = affine(rows, matrix, offset)
+    mean, variance = low.latent_marginals(aligned, low.factors())
+    prediction, _ = low.mix(0, mean, variance)
+    return jnp.sum((y - prediction) ** 2) + regulariser(matrix, offset, *first, penalty)

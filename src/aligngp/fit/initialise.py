@@ -1,0 +1,168 @@
+"""Initial values of a model, from standardised training data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from aligngp.frame import Frame, affine_in_frame
+from aligngp.gp.sparse import SparseGP
+from aligngp.kernels import AbstractKernel
+from aligngp.likelihoods import Gaussian
+from aligngp.linalg import DEFAULT_JITTER
+from aligngp.mappings.contract import AbstractMapping
+from aligngp.mappings.fixed import AffineMap, Nominal
+from aligngp.mappings.free import FreeRows
+from aligngp.mappings.gaussian import EmbeddedGP, ResidualGP
+from aligngp.model import Model
+from aligngp.objective.elbo import TaskBatch
+from aligngp.parameters import Triangular, frozen, positive, resolve
+
+NOISE_FLOOR = 1e-6
+"""Smallest noise variance in standardised units; without a floor a noise-free task drives the bound to infinity."""
+SINGLE_PRECISION_JITTER = 1e-4
+_KMEANS_ROWS = 10_000
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where training begins; None lets the dimensions decide."""
+
+    kernel: AbstractKernel
+    mapping_kernel: AbstractKernel
+    num_latents: int
+    num_inducing: int | None
+    lengthscale: float | None
+    mapping_lengthscale: float | None
+    mapping_variance: float
+    noise: float
+    mapping_kl_weight: float
+    dtype: str
+
+
+def initial_model(
+    frame: Frame,
+    batches: Sequence[TaskBatch],
+    calibrations: Sequence[str],
+    noises: Sequence[float | None],
+    starts: Sequence[Start],
+    seed: int,
+    bases: Mapping[int, AffineMap],
+) -> Model:
+    """Return a model at its initial values.
+
+    Known noises (standard deviations, raw units) are frozen; ``bases`` are affine maps that replace the prior
+    mapping of the tasks they are given for.
+    """
+    rng = np.random.default_rng(seed)
+    start = starts[frame.common]
+    mappings = tuple(
+        _mapping(frame, task, batch, calibrations[task], starts[task], seed, bases.get(task))
+        for task, batch in enumerate(batches)
+    )
+    aligned = [
+        np.asarray(resolve(base).predictive(batch.rows).value) if base else batch.rows.nominal
+        for base, batch in zip([bases.get(task) for task in range(len(batches))], batches, strict=True)
+    ]
+    inducing = inducing_inputs(np.concatenate(aligned), start.num_inducing or 100, seed)
+    lengthscale = start.lengthscale or default_lengthscale(inducing.shape[1])
+    # One task alone is a plain GP: a mixing would only repeat the kernel's variance.
+    single = len(batches) == 1
+    latents = 1 if single else start.num_latents
+    mixing = frozen(jnp.ones((1, 1))) if single else jnp.asarray(rng.standard_normal((len(batches), latents)))
+    model = Model(
+        mappings=mappings,
+        latents=tuple(sparse_gp(start.kernel, inducing, 1, lengthscale, start.dtype) for _ in range(latents)),
+        mixing=mixing,
+        likelihoods=tuple(
+            _likelihood(noise, float(frame.outputs[task].scale[0]), start.noise) for task, noise in enumerate(noises)
+        ),
+    )
+    return cast(model, start.dtype)
+
+
+def sparse_gp(kernel: AbstractKernel, inducing: np.ndarray, outputs: int, lengthscale: float, dtype: str) -> SparseGP:
+    """Return a sparse GP whose q(u) is the prior: zero mean and identity covariance in whitened coordinates."""
+    size = inducing.shape[0]
+    identity = jnp.broadcast_to(jnp.eye(size), (outputs, size, size))
+    jitter = DEFAULT_JITTER if dtype == "float64" else SINGLE_PRECISION_JITTER
+    sized = kernel.sized(inducing.shape[1], lengthscale)
+    return SparseGP(sized, jnp.asarray(inducing), jnp.zeros((size, outputs)), Triangular(identity), jitter)
+
+
+def default_lengthscale(dimensions: int) -> float:
+    """Return a start that sees neighbours in any dimension: 1, growing with the distance of standardised points."""
+    return max(1.0, 0.5 * dimensions**0.5)
+
+
+def inducing_inputs(rows: np.ndarray, number: int, seed: int) -> np.ndarray:
+    """Return cluster centres (k-means), or the distinct rows where there are no more than asked for."""
+    from sklearn.cluster import KMeans  # takes a second to import, so only where it is needed
+
+    distinct = np.unique(rows, axis=0)
+    if distinct.shape[0] <= number:
+        return distinct
+    if rows.shape[0] > _KMEANS_ROWS:
+        rows = rows[np.sort(np.random.default_rng(seed).choice(rows.shape[0], _KMEANS_ROWS, replace=False))]
+        distinct = np.unique(rows, axis=0)
+        if distinct.shape[0] <= number:
+            return distinct
+    with threadpool_limits(1):  # sums in one order, so that runs repeat bit for bit
+        return KMeans(number, n_init=1, random_state=seed).fit(rows).cluster_centers_
+
+
+def cast(model: Model, dtype: str) -> Model:
+    """Return the model with every floating array in the working precision."""
+    return jax.tree.map(
+        lambda leaf: jnp.asarray(leaf, dtype) if eqx.is_inexact_array_like(leaf) and hasattr(leaf, "dtype") else leaf,
+        model,
+    )
+
+
+def _likelihood(known: float | None, scale: float, start: float) -> Gaussian:
+    if known is not None:
+        return Gaussian(frozen(jnp.asarray(max((known / scale) ** 2, NOISE_FLOOR))))
+    return Gaussian(positive(start, NOISE_FLOOR))
+
+
+def _mapping(
+    frame: Frame,
+    task: int,
+    batch: TaskBatch,
+    calibration: str,
+    start: Start,
+    seed: int,
+    base: AffineMap | None,
+) -> AbstractMapping:
+    """Return the mapping of one task: the prior one, as it is or as the base of a calibration."""
+    if task == frame.common:
+        return Nominal()
+    base = base or _base(frame, task, batch)
+    if calibration in ("none", "linear"):
+        return base
+    if calibration == "free":
+        nominal = jnp.asarray(batch.rows.nominal)
+        spread = positive(jnp.full(nominal.shape, 0.1))
+        return FreeRows(base, nominal, spread, positive(start.mapping_variance), start.mapping_kl_weight)
+    own = np.asarray(batch.rows.own)
+    inducing = inducing_inputs(own, start.num_inducing or 100, seed)
+    lengthscale = start.mapping_lengthscale or default_lengthscale(own.shape[1])
+    gp = sparse_gp(start.mapping_kernel, inducing, batch.rows.nominal.shape[1], lengthscale, start.dtype)
+    if calibration == "embedded":
+        return EmbeddedGP(gp, positive(0.01, NOISE_FLOOR))
+    return ResidualGP(base, gp, positive(start.mapping_variance), start.mapping_kl_weight)
+
+
+def _base(frame: Frame, task: int, batch: TaskBatch) -> Nominal | AffineMap:
+    learned = frame.priors[task].learned
+    if learned is None:
+        return Nominal()
+    X = frame.inputs[task].inverse(np.asarray(batch.rows.own))
+    matrix, offset = (jnp.asarray(part) for part in affine_in_frame(frame, task, X))
+    return AffineMap(matrix, offset, frozen((matrix, offset)), learned.strength)

@@ -1,0 +1,162 @@
+"""The frame of reference: how raw tables become standardised rows, and results become the user's units again.
+
+g0 acts on raw units; then the common task's scaling applies to every task's aligned inputs, so aligned columns agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from aligngp.data.scaling import Scaler, fit_scaler
+from aligngp.data.tasks import TaskData, TaskSchema, find_task
+from aligngp.errors import SettingError
+from aligngp.mappings.contract import Rows
+from aligngp.mappings.learned import first_guess
+from aligngp.mappings.prior import Affine, Prior, as_prior, identity
+from aligngp.objective.elbo import TaskBatch
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """Names, prior mappings and scalers of all tasks, fitted on training rows only."""
+
+    tasks: tuple[TaskSchema, ...]
+    common: int
+    priors: tuple[Prior, ...]
+    inputs: tuple[Scaler, ...]
+    outputs: tuple[Scaler, ...]
+    training_outputs: np.ndarray
+    """Mean and variance of each task's training outputs, shape (T, 2): what SMSE and SMLL compare with."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the tasks' names."""
+        return tuple(task.name for task in self.tasks)
+
+    @property
+    def common_columns(self) -> tuple[str, ...]:
+        """Return the names of the common domain's inputs."""
+        return self.tasks[self.common].columns
+
+    def aligned_scaler(self) -> Scaler:
+        """Return the scaling of the common domain."""
+        return self.inputs[self.common]
+
+    def rows(self, task: int, X: np.ndarray, training: bool = False) -> Rows:
+        """Return raw rows of a task as a mapping sees them."""
+        nominal = self.priors[task].nominal(X, self.tasks[task].name, training)
+        index = np.arange(X.shape[0]) if training else np.full(X.shape[0], -1)
+        return Rows(
+            np.asarray(self.inputs[task].transform(X)),
+            np.asarray(self.aligned_scaler().transform(nominal)),
+            index.astype(np.int32),
+        )
+
+    def batch(self, task: int, X: np.ndarray, y: np.ndarray) -> TaskBatch:
+        """Return a task's training data, standardised."""
+        scaled = self.outputs[task].transform(y[:, None])[:, 0]
+        return TaskBatch(self.rows(task, X, training=True), np.asarray(scaled))
+
+
+def build_frame(
+    tasks: Sequence[TaskData], common: str | None, mappings: Mapping[str, object] | None, standardize: bool
+) -> Frame:
+    """Return the frame of training tables: the common task, a checked prior mapping a task, and scalers."""
+    at = _common_task(tasks, common)
+    specs = _specs(tasks, mappings, at)
+    inputs = tuple(fit_scaler(task.X, standardize) for task in tasks)
+    outputs = tuple(fit_scaler(task.y[:, None], standardize) for task in tasks)
+    columns = tasks[at].columns
+    priors = []
+    for position, (task, spec) in enumerate(zip(tasks, specs, strict=True)):
+        if position == at:
+            priors.append(identity(columns))
+            continue
+        prior = as_prior(spec, task.name, task.columns, tasks[at].name, columns, task.X.shape[0])
+        if prior.learned is not None:
+            prior = _guessed(prior, task, tasks[at], inputs[position], inputs[at], outputs[position], outputs[at])
+        priors.append(prior)
+    statistics = np.array([[np.mean(task.y), np.var(task.y)] for task in tasks])
+    return Frame(tuple(task.schema for task in tasks), at, tuple(priors), inputs, outputs, statistics)
+
+
+def alone(frame: Frame, task: int) -> Frame:
+    """Return the frame of one task by itself, its own inputs being the common domain."""
+    schema = frame.tasks[task]
+    return Frame(
+        (schema,),
+        0,
+        (identity(schema.columns),),
+        (frame.inputs[task],),
+        (frame.outputs[task],),
+        frame.training_outputs[task : task + 1],
+    )
+
+
+def affine_in_frame(frame: Frame, task: int, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return A0 (D, Dt) and b0 (D,) of a prior mapping that is affine, in standardised units on both sides.
+
+    They are read off the mapping at the origin and the unit vectors, then checked at the rows X.
+    """
+    size = len(frame.tasks[task].columns)
+    corners = np.concatenate([np.zeros((1, size)), np.eye(size)])
+    values = frame.rows(task, frame.inputs[task].inverse(corners)).nominal
+    offset = np.asarray(values[0])
+    matrix = np.asarray(values[1:] - values[0]).T
+    rows = frame.rows(task, X, training=True)
+    if not np.allclose(rows.own @ matrix.T + offset, rows.nominal, rtol=1e-6, atol=1e-6):
+        raise SettingError(
+            f"Task {frame.tasks[task].name!r}: calibration='linear' (IMC) needs a prior mapping that is affine, and "
+            f"{frame.priors[task].label} is not. Pass agp.Affine(A, b) or column names, or another calibration."
+        )
+    return matrix, offset
+
+
+def _common_task(tasks: Sequence[TaskData], common: str | None) -> int:
+    names = [task.name for task in tasks]
+    if common is not None:
+        return find_task(common, names)
+    fewest = min(len(task.columns) for task in tasks)
+    candidates = [task.name for task in tasks if len(task.columns) == fewest]
+    if len(candidates) > 1:
+        raise SettingError(
+            f"Tasks {', '.join(map(repr, candidates))} all have {fewest} inputs, so the common domain does not follow "
+            f"from the data. Pass AlignedGP(common=...) with the task whose inputs the others map to, for example "
+            f"common={candidates[-1]!r}."
+        )
+    return names.index(candidates[0])
+
+
+def _specs(tasks: Sequence[TaskData], mappings: Mapping[str, object] | None, common: int) -> list[object]:
+    mappings = dict(mappings or {})
+    names = [task.name for task in tasks]
+    for name in mappings:
+        find_task(name, names)
+    specs = []
+    for position, task in enumerate(tasks):
+        given = [spec for spec in (mappings.get(task.name), task.mapping) if spec is not None]
+        if len(given) > 1:
+            raise SettingError(
+                f"Task {task.name!r} has two mappings, one in AlignedGP(mappings=...) and one in its agp.Task; pass one."
+            )
+        if given and position == common:
+            raise SettingError(
+                f"Task {task.name!r} is the common task: its inputs are the common domain, so it has no mapping. "
+                "Remove the mapping or name another common task."
+            )
+        specs.append(given[0] if given else None)
+    return specs
+
+
+def _guessed(prior, task, common, own_scaler, common_scaler, y_scaler, common_y_scaler) -> Prior:
+    """Return a learned prior with its first guess, an affine map in raw units."""
+    own, shared = own_scaler.transform(task.X), common_scaler.transform(common.X)
+    y = y_scaler.transform(task.y[:, None])[:, 0]
+    common_y = common_y_scaler.transform(common.y[:, None])[:, 0]
+    matrix, offset = first_guess(own, y, shared, common_y, prior.learned.init)
+    raw = common_scaler.scale[:, None] * matrix / own_scaler.scale
+    affine = Affine(raw, common_scaler.mean + common_scaler.scale * offset - raw @ own_scaler.mean)
+    return replace(prior, matrix=affine.A, offset=affine.b)

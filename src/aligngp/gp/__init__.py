@@ -1,0 +1,1 @@
+"""Gaussian processes: the sparse one behind latents and mappings, and expectations under Gaussian inputs."""

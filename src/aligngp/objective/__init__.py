@@ -1,0 +1,1 @@
+"""Objectives: (model, data) to named terms."""

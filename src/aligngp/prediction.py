@@ -1,0 +1,85 @@
+"""What a prediction is to a user: arrays in the units of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+
+from aligngp.data.tables import to_native
+from aligngp.errors import DataError, SettingError
+
+JOINT_ROWS = 5000
+"""Most rows for which a full covariance is built: 200 MB in double precision."""
+
+
+class Prediction:
+    """Mean and variance at each row, and on request intervals, joint draws and the full covariance."""
+
+    def __init__(
+        self,
+        task: str,
+        mean: np.ndarray,
+        variance: np.ndarray,
+        kind: str,
+        covariance: Callable[[], np.ndarray],
+        draws: Callable[[int, int], np.ndarray],
+    ):
+        self.task = task
+        self.mean = mean
+        self.variance = variance
+        self._kind = kind
+        self._covariance = covariance
+        self._draws = draws
+
+    @property
+    def std(self) -> np.ndarray:
+        """Standard deviation at each row."""
+        return np.sqrt(self.variance)
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """Full covariance over the rows, shape (n, n); computed when it is asked for."""
+        self._check_joint()
+        return self._covariance()
+
+    def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+        """Return the lower and upper end of the central Gaussian interval of that probability."""
+        if not 0 < level < 1:
+            raise SettingError(f"level: expected a probability between 0 and 1, got {level!r}.")
+        half = norm.ppf(0.5 + level / 2) * self.std
+        return self.mean - half, self.mean + half
+
+    def sample(self, number: int = 1, seed: int = 0) -> np.ndarray:
+        """Return draws of shape (number, n), joint over the rows."""
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise SettingError(f"number: expected a whole number >= 1, got {number!r}.")
+        self._check_joint()
+        return self._draws(number, seed)
+
+    def to_frame(self) -> Any:
+        """Return a table of the kind that came in: mean, std, variance and the 95% interval, a row each."""
+        lower, upper = self.interval(0.95)
+        columns = {
+            "mean": self.mean,
+            "std": self.std,
+            "variance": self.variance,
+            "lower95": lower,
+            "upper95": upper,
+        }
+        return to_native(columns, self._kind)
+
+    def _check_joint(self) -> None:
+        if len(self) > JOINT_ROWS:
+            raise DataError(
+                f"Task {self.task!r}: expected at most {JOINT_ROWS} rows for what is joint over the rows (it needs an "
+                f"n x n matrix), got {len(self)}. Predict the rows that you need jointly on their own."
+            )
+
+    def __len__(self) -> int:
+        return self.mean.shape[0]
+
+    def __repr__(self) -> str:
+        return f"Prediction(task={self.task!r}, rows={len(self)})"
