@@ -16,7 +16,7 @@ from aligngp import predict as predictions
 from aligngp import storage
 from aligngp.data.tasks import TaskData, find_task, read_inputs, read_inputs_and_output, read_tasks
 from aligngp.errors import AligngpWarning, DataError, NotFittedError
-from aligngp.fit.adam import AdamSettings, History, bound
+from aligngp.fit.adam import AdamSettings, History, bound, take
 from aligngp.fit.pipeline import Fitted, fit_model
 from aligngp.frame import Frame, build_frame
 from aligngp.metrics import scores
@@ -74,7 +74,8 @@ class AlignedGP:
     restarts: fits from that many seeds, the best final objective is kept; default 1.
     expectation: over Gaussian aligned inputs, ``"analytic"`` (SE kernels), ``"sampled"``, or by cost.
     num_samples: draws a step where it is sampled.
-    mapping_kl_weight: weight of KL[q(X_bar) || p(X_bar)]; default 1, the paper's bound, or 0 for ``calibration="auto"``.
+    mapping_kl_weight: weight of KL[q(X_bar) || p(X_bar)]; 1 is the paper's bound; default 1, for
+        ``calibration="auto"`` 0.
         The GP mapping's own KL already pulls it to g0; the paper's bound counts that twice, and so the mapping
         seldom moves.
     imc_penalty: alpha of IMC.
@@ -422,10 +423,8 @@ def _terms(part: _Part, tasks: tuple[TaskData, ...], settings: Settings) -> dict
     key = jax.random.key(settings.seed)
     terms = None
     for block in range(blocks):
-        pieces = tuple(
-            jax.tree.map(lambda leaf: np.array_split(leaf, blocks)[block], (batch.rows, batch.y)) for batch in batches
-        )
-        chosen = tuple(TaskBatch(rows, y) for rows, y in pieces)
+        pieces = [np.array_split(np.arange(batch.y.shape[0]), blocks)[block] for batch in batches]
+        chosen = tuple(take(batch, piece, 1.0) for batch, piece in zip(batches, pieces, strict=True))
         terms = bound(part.fitted.model, chosen, jax.random.fold_in(key, block), part.fitted.adam)
         for name in per_row:
             per_row[name] += float(np.sum(getattr(terms, name)))

@@ -140,7 +140,7 @@ def _specs(tasks: Sequence[TaskData], mappings: Mapping[str, object] | None, com
         given = [spec for spec in (mappings.get(task.name), task.mapping) if spec is not None]
         if len(given) > 1:
             raise SettingError(
-                f"Task {task.name!r} has two mappings, one in AlignedGP(mappings=...) and one in its agp.Task; pass one."
+                f"Task {task.name!r} has two mappings, in AlignedGP(mappings=...) and in its agp.Task; pass one."
             )
         if given and position == common:
             raise SettingError(

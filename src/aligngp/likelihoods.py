@@ -5,13 +5,13 @@ from __future__ import annotations
 import equinox as eqx
 
 from aligngp.gaussian import expected_log_density
-from aligngp.typing import Array, Float, Scalar
+from aligngp.typing import Array, Float, Parameter
 
 
 class Gaussian(eqx.Module):
     """``y = f + eps``, ``eps ~ N(0, variance)``."""
 
-    variance: Scalar | eqx.Module
+    variance: Parameter
 
     def expected_log_density(
         self, y: Float[Array, "*N"], mean: Float[Array, "*N"], variance: Float[Array, "*N"]

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 import equinox as eqx
 import jax.numpy as jnp
 
+from aligngp.errors import SettingError
 from aligngp.gp.sparse import SparseGP
 from aligngp.kernels import SquaredExponential
 from aligngp.likelihoods import Gaussian
 from aligngp.mappings.contract import AbstractMapping
-from aligngp.typing import Array, Float
+from aligngp.typing import Array, Float, Parameter
 
 
 class Model(eqx.Module):
@@ -25,7 +26,7 @@ class Model(eqx.Module):
 
     mappings: tuple[AbstractMapping, ...]
     latents: tuple[SparseGP, ...]
-    mixing: Float[Array, "T Q"] | eqx.Module
+    mixing: Parameter
     likelihoods: tuple[Gaussian, ...]
 
     def factors(self) -> tuple[Float[Array, "M M"], ...]:
@@ -48,3 +49,10 @@ class Model(eqx.Module):
     def closed_form(self) -> bool:
         """Tell whether expectations over Gaussian aligned inputs have a closed form (all latent kernels SE)."""
         return all(isinstance(latent.kernel, SquaredExponential) for latent in self.latents)
+
+    def se_kernels(self) -> tuple[SquaredExponential, ...]:
+        """Return the latent kernels, which must be SE for a closed form."""
+        kernels = tuple(k for k in (latent.kernel for latent in self.latents) if isinstance(k, SquaredExponential))
+        if len(kernels) != len(self.latents):
+            raise SettingError("expectations over Gaussian aligned inputs have a closed form for SE kernels only.")
+        return kernels

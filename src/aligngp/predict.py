@@ -96,24 +96,22 @@ def _moments(model: Model, task: int, rows: Rows, key, num_samples: int, analyti
 
 def _psi_moments(model: Model, task: int, law: DiagonalGaussian) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
     """Return ``E f_i`` and ``E f_i^2 - (E f_i)^2`` over f and the Gaussian aligned inputs (SE kernels)."""
-    mixing, latents, factors = model.mixing[task], model.latents, model.factors()
+    mixing, latents, kernels, factors = model.mixing[task], model.latents, model.se_kernels(), model.factors()
     weights = [factor.T @ latent.mean[:, 0] for latent, factor in zip(latents, factors, strict=True)]
     mean = jnp.zeros_like(law.mean[:, 0])
     second = jnp.zeros_like(mean)
     for q, latent in enumerate(latents):
-        cross = expected_cross(latent.kernel, law.mean, law.variance, latent.inducing)
+        cross = expected_cross(kernels[q], law.mean, law.variance, latent.inducing)
         mean += mixing[q] * (cross @ weights[q])
         for r in range(q + 1):
             other = latents[r]
-            product = expected_product(
-                latent.kernel, latent.inducing, other.kernel, other.inducing, law.mean, law.variance
-            )
-            middle = (1.0 if r == q else 2.0) * mixing[q] * mixing[r] * jnp.outer(weights[q], weights[r])
+            product = expected_product(kernels[q], latent.inducing, kernels[r], other.inducing, law.mean, law.variance)
+            middle = (1.0 if r == q else 2.0) * mixing[q] * mixing[r] * weights[q][:, None] * weights[r][None, :]
             if r == q:
                 identity = jnp.eye(latent.inducing.shape[0], dtype=mean.dtype)
                 left = identity - latent.scale[0] @ latent.scale[0].T
                 middle -= mixing[q] ** 2 * factors[q].T @ left @ factors[q]
-                second += mixing[q] ** 2 * latent.kernel.variance
+                second += mixing[q] ** 2 * kernels[q].variance
             second += product.reshape(product.shape[0], -1) @ middle.ravel()
     return mean, second - mean**2
 
@@ -130,8 +128,9 @@ def _aligned(model: Model, task: int, rows: Rows):
 def _joint(model: Model, task: int, rows: Rows, key, num_samples: int):
     model = resolve(model)
     factors = model.factors()
-    if isinstance(model.mappings[task].predictive(rows), Point):
-        return _joint_at(model, task, model.mappings[task].predictive(rows).value, factors)
+    law = model.mappings[task].predictive(rows)
+    if isinstance(law, Point):
+        return _joint_at(model, task, law.value, factors)
     draws = model.mappings[task].draw(rows, key, num_samples)
     means, covariances = jax.lax.map(lambda x: _joint_at(model, task, x, factors), draws)
     centred = means - jnp.mean(means, axis=0)
@@ -144,8 +143,9 @@ def _draws(model: Model, task: int, rows: Rows, key, number: int):
     factors = model.factors()
     align, function = jax.random.split(key)
     noise = jax.random.normal(function, (number, rows.own.shape[0]), rows.own.dtype)
-    if isinstance(model.mappings[task].predictive(rows), Point):
-        mean, covariance = _joint_at(model, task, model.mappings[task].predictive(rows).value, factors)
+    law = model.mappings[task].predictive(rows)
+    if isinstance(law, Point):
+        mean, covariance = _joint_at(model, task, law.value, factors)
         return mean + noise @ lower_factor(covariance).T
     draws = model.mappings[task].draw(rows, align, number)
 
@@ -160,7 +160,7 @@ def _draws(model: Model, task: int, rows: Rows, key, number: int):
 def _joint_at(
     model: Model, task: int, x: Float[Array, "N D"], factors
 ) -> tuple[Float[Array, " N"], Float[Array, "N N"]]:
-    mean, covariance = 0.0, 0.0
+    mean, covariance = jnp.zeros(x.shape[:1], x.dtype), jnp.zeros((x.shape[0], x.shape[0]), x.dtype)
     for q, (latent, factor) in enumerate(zip(model.latents, factors, strict=True)):
         m, c = latent.joint(x, factor)
         mean = mean + model.mixing[task, q] * m[:, 0]

@@ -103,10 +103,10 @@ def _choice(name: str, value: object, accepted: tuple) -> None:
         raise SettingError(f"{name}: expected one of {', '.join(map(repr, accepted))}, got {value!r}.")
 
 
-def _whole(name: str, value: object, optional: bool = False) -> None:
+def _whole(name: str, value: Any, optional: bool = False) -> None:
     if value is None and optional:
         return
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    if value is None or isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise SettingError(f"{name}: expected a whole number >= 1{' or None' if optional else ''}, got {value!r}.")
 
 

@@ -47,7 +47,7 @@ from aligngp.parameters import Positive, Triangular
 
 FORMAT = 1
 _KEY = "aligngp"
-_CLASSES = {
+_CLASSES: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
         *(Model, SparseGP, Gaussian, Nominal, AffineMap, ResidualGP, EmbeddedGP, FreeRows),
@@ -271,7 +271,7 @@ def prior_as_setting(prior: Prior) -> Any:
     """Return a stored prior mapping as a user would pass it, None where there is nothing to pass."""
     if prior.kind == "columns":
         return Columns(*prior.positions)
-    if prior.kind == "affine":
+    if prior.kind == "affine" and prior.matrix is not None:
         return Affine(prior.matrix, prior.offset)
     return prior.function or prior.learned
 

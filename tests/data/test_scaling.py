@@ -37,6 +37,11 @@ def test_variance_goes_back_as_samples_do():
     np.testing.assert_allclose(scaler.inverse_variance(np.var(samples, axis=0)), expected, rtol=1e-12)
 
 
+def test_a_small_variance_in_large_units():
+    scaler = fit_scaler(np.array([[-1e200], [1e200]]))
+    np.testing.assert_allclose(scaler.inverse_variance(np.array([[1e-150]])), [[1e250]], rtol=1e-14)
+
+
 def test_an_output_is_a_column():
     y = np.array([1.0, 3.0, 8.0])
     scaler = fit_scaler(y[:, None])

@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -22,7 +23,7 @@ from aligngp.errors import AligngpWarning, TrainingError
 from aligngp.model import Model
 from aligngp.objective.elbo import TaskBatch, Terms, elbo
 from aligngp.parameters import join, resolve, split
-from aligngp.typing import Array, Float, PRNGKeyArray, Progress
+from aligngp.typing import Array, Expectation, Float, PRNGKeyArray, Progress
 
 _CHUNK = 200
 _SECONDS_A_CHUNK = 0.5
@@ -44,7 +45,7 @@ class AdamSettings:
     iterations: int = 5000
     learning_rate: float = 5e-3
     num_samples: int = 1
-    expectation: str = "sampled"
+    expectation: Expectation = "sampled"
     patience: int | None = None
     """Stop when the mean bound of that many iterations is no better than that of the same number before."""
 
@@ -59,7 +60,7 @@ class TrainingData:
 
 
 class _State(eqx.Module):
-    trainable: Model
+    trainable: Any
     optimiser: optax.OptState
     iteration: Array
 
@@ -127,7 +128,7 @@ def train(
         if not objectives:
             raise
         warnings.warn(
-            f"Training was interrupted after {done} of {settings.iterations} iterations; the best model so far is kept.",
+            f"Training was interrupted after {done} of {settings.iterations} iterations; the best model is kept.",
             AligngpWarning,
             stacklevel=2,
         )
@@ -153,7 +154,7 @@ def _bound(model, batches, key, num_samples, expectation):
 
 
 def step_function(rest: Model, batches, scales, key: PRNGKeyArray, settings: AdamSettings) -> Callable:
-    """Return one Adam step ``(state, rows) -> (state, bound)`` as a pure function; the loop and the benchmarks use it."""
+    """Return one Adam step ``(state, rows) -> (state, bound)``, a pure function for the loop and the benchmarks."""
     optimiser = optax.adam(settings.learning_rate)
 
     def loss(trainable, rows, step_key):

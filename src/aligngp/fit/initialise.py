@@ -114,7 +114,7 @@ def inducing_inputs(rows: np.ndarray, number: int, seed: int) -> np.ndarray:
         if distinct.shape[0] <= number:
             return distinct
     with threadpool_limits(1):  # sums in one order, so that runs repeat bit for bit
-        return KMeans(number, n_init=1, random_state=seed).fit(rows).cluster_centers_
+        return KMeans(number, n_init="auto", random_state=seed).fit(rows).cluster_centers_
 
 
 def cast(model: Model, dtype: str) -> Model:
@@ -143,20 +143,20 @@ def _mapping(
     """Return the mapping of one task: the prior one, as it is or as the base of a calibration."""
     if task == frame.common:
         return Nominal()
-    base = base or _base(frame, task, batch)
+    prior = base or _base(frame, task, batch)
     if calibration in ("none", "linear"):
-        return base
+        return prior
     if calibration == "free":
         nominal = jnp.asarray(batch.rows.nominal)
         spread = positive(jnp.full(nominal.shape, 0.1))
-        return FreeRows(base, nominal, spread, positive(start.mapping_variance), start.mapping_kl_weight)
+        return FreeRows(prior, nominal, spread, positive(start.mapping_variance), start.mapping_kl_weight)
     own = np.asarray(batch.rows.own)
     inducing = inducing_inputs(own, start.num_inducing or 100, seed)
     lengthscale = start.mapping_lengthscale or default_lengthscale(own.shape[1])
     gp = sparse_gp(start.mapping_kernel, inducing, batch.rows.nominal.shape[1], lengthscale, start.dtype)
     if calibration == "embedded":
         return EmbeddedGP(gp, positive(0.01, NOISE_FLOOR))
-    return ResidualGP(base, gp, positive(start.mapping_variance), start.mapping_kl_weight)
+    return ResidualGP(prior, gp, positive(start.mapping_variance), start.mapping_kl_weight)
 
 
 def _base(frame: Frame, task: int, batch: TaskBatch) -> Nominal | AffineMap:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from aligngp.gaussian import kl_whitened
 from aligngp.kernels.contract import AbstractKernel
 from aligngp.linalg import DEFAULT_JITTER, add_jitter, inverse_factor
-from aligngp.typing import Array, Float, Scalar
+from aligngp.typing import Array, Float, Parameter, Scalar
 
 
 class SparseGP(eqx.Module):
@@ -24,7 +24,7 @@ class SparseGP(eqx.Module):
     kernel: AbstractKernel
     inducing: Float[Array, "M D"]
     mean: Float[Array, "M P"]
-    scale: Float[Array, "P M M"] | eqx.Module
+    scale: Parameter
     jitter: float = eqx.field(static=True, default=DEFAULT_JITTER)
 
     def factor(self) -> Float[Array, "M M"]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from aligngp.errors import SettingError
-from aligngp.kernels.compose import Product, Sum
-from aligngp.kernels.contract import AbstractKernel
+from aligngp.kernels.contract import AbstractKernel, Product, Sum
 from aligngp.kernels.foreign import Foreign, is_foreign
 from aligngp.kernels.linear import Linear
 from aligngp.kernels.stationary import Matern12, Matern32, Matern52, SquaredExponential

@@ -1,8 +1,10 @@
-"""What a kernel is: a cross-covariance, a diagonal, and a number of dimensions it is made for."""
+"""What a kernel is: a cross-covariance, a diagonal, and a size it is made for; and sums and products of kernels."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import reduce
+from operator import add, mul
 
 import equinox as eqx
 
@@ -12,7 +14,7 @@ from aligngp.typing import Array, Float
 class AbstractKernel(eqx.Module):
     """A covariance function, evaluated on whole matrices of rows.
 
-    Kernels are added and multiplied with ``+`` and ``*`` (see :mod:`aligngp.kernels.compose`).
+    Kernels are added and multiplied with ``+`` and ``*``.
     """
 
     @abstractmethod
@@ -31,11 +33,43 @@ class AbstractKernel(eqx.Module):
         """
 
     def __add__(self, other: AbstractKernel) -> AbstractKernel:
-        from aligngp.kernels.compose import Sum
-
         return Sum((self, other))
 
     def __mul__(self, other: AbstractKernel) -> AbstractKernel:
-        from aligngp.kernels.compose import Product
-
         return Product((self, other))
+
+
+class Sum(AbstractKernel):
+    """``k(x, z) = sum_j k_j(x, z)``."""
+
+    parts: tuple[AbstractKernel, ...]
+
+    def cross(self, x, z):
+        """Return the covariances of all pairs of rows."""
+        return reduce(add, [part.cross(x, z) for part in self.parts])
+
+    def diagonal(self, x):
+        """Return the variance of every row."""
+        return reduce(add, [part.diagonal(x) for part in self.parts])
+
+    def sized(self, dimensions, lengthscale):
+        """Return the kernel with trainable parameters."""
+        return Sum(tuple(part.sized(dimensions, lengthscale) for part in self.parts))
+
+
+class Product(AbstractKernel):
+    """``k(x, z) = prod_j k_j(x, z)``."""
+
+    parts: tuple[AbstractKernel, ...]
+
+    def cross(self, x, z):
+        """Return the covariances of all pairs of rows."""
+        return reduce(mul, [part.cross(x, z) for part in self.parts])
+
+    def diagonal(self, x):
+        """Return the variance of every row."""
+        return reduce(mul, [part.diagonal(x) for part in self.parts])
+
+    def sized(self, dimensions, lengthscale):
+        """Return the kernel with trainable parameters."""
+        return Product(tuple(part.sized(dimensions, lengthscale) for part in self.parts))

@@ -45,6 +45,6 @@ def is_foreign(kernel: object) -> bool:
     return callable(kernel) and callable(getattr(kernel, "cross_covariance", None))
 
 
-def is_floating(leaf: object) -> bool:
+def is_floating(leaf: Any) -> bool:
     """Tell a floating-point array."""
     return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.floating)

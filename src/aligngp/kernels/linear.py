@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import ArrayLike
 
 from aligngp.errors import SettingError
 from aligngp.kernels.contract import AbstractKernel
 from aligngp.parameters import positive
+from aligngp.typing import Parameter
 
 
 class Linear(AbstractKernel):
     """``k(x, z) = sum_d v_d x_d z_d``, one variance a dimension."""
 
-    variance: ArrayLike | eqx.Module = 1.0
+    variance: Parameter = 1.0
 
     def cross(self, x, z):
         """Return the covariances of all pairs of rows."""

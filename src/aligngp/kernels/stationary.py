@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import ArrayLike
 
 from aligngp.errors import SettingError
 from aligngp.kernels.contract import AbstractKernel
 from aligngp.parameters import positive
-from aligngp.typing import Array, Float
+from aligngp.typing import Array, Float, Parameter
 
 
 class SquaredExponential(AbstractKernel):
     r"""``k(x, z) = v exp(-r^2 / 2)``, ``r^2 = sum_d (x_d - z_d)^2 / l_d^2``."""
 
-    lengthscale: ArrayLike | eqx.Module | None = None
-    variance: ArrayLike | eqx.Module = 1.0
+    lengthscale: Parameter = None
+    variance: Parameter = 1.0
 
     def cross(self, x, z):
         """Return the covariances of all pairs of rows."""
@@ -34,8 +33,8 @@ class SquaredExponential(AbstractKernel):
 class Matern12(AbstractKernel):
     """``k(x, z) = v exp(-r)``."""
 
-    lengthscale: ArrayLike | eqx.Module | None = None
-    variance: ArrayLike | eqx.Module = 1.0
+    lengthscale: Parameter = None
+    variance: Parameter = 1.0
 
     def cross(self, x, z):
         """Return the covariances of all pairs of rows."""
@@ -55,8 +54,8 @@ class Matern12(AbstractKernel):
 class Matern32(AbstractKernel):
     """``k(x, z) = v (1 + s) exp(-s)``, ``s = sqrt(3) r``."""
 
-    lengthscale: ArrayLike | eqx.Module | None = None
-    variance: ArrayLike | eqx.Module = 1.0
+    lengthscale: Parameter = None
+    variance: Parameter = 1.0
 
     def cross(self, x, z):
         """Return the covariances of all pairs of rows."""
@@ -75,8 +74,8 @@ class Matern32(AbstractKernel):
 class Matern52(AbstractKernel):
     """``k(x, z) = v (1 + s + s^2 / 3) exp(-s)``, ``s = sqrt(5) r``."""
 
-    lengthscale: ArrayLike | eqx.Module | None = None
-    variance: ArrayLike | eqx.Module = 1.0
+    lengthscale: Parameter = None
+    variance: Parameter = 1.0
 
     def cross(self, x, z):
         """Return the covariances of all pairs of rows."""

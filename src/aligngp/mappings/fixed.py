@@ -6,7 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from aligngp.mappings.contract import AbstractMapping, Point, Rows, no_penalty
-from aligngp.typing import Array, Float
+from aligngp.typing import Array, Float, Parameter
 
 
 class Nominal(AbstractMapping):
@@ -36,9 +36,10 @@ class AffineMap(AbstractMapping):
     ask for more. Both IMC (frozen after its calibration) and a mapping without prior knowledge use it.
     """
 
-    matrix: Float[Array, "D Dt"] | eqx.Module
-    offset: Float[Array, " D"] | eqx.Module
-    start: tuple[Float[Array, "D Dt"], Float[Array, " D"]] | eqx.Module
+    matrix: Parameter
+    offset: Parameter
+    start: Parameter
+    """A0 (D, Dt) and b0 (D,)."""
     strength: float = eqx.field(static=True)
 
     def posterior(self, rows):
@@ -51,7 +52,7 @@ class AffineMap(AbstractMapping):
 
     def global_penalty(self):
         """Return ``strength * |[A, b] - [A0, b0]|^2``."""
-        return regulariser(self.matrix, self.offset, *self.start, self.strength)
+        return regulariser(self.matrix, self.offset, self.start[0], self.start[1], self.strength)
 
     def draw(self, rows, key, number):
         """Return the same points every time."""

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from aligngp.gaussian import kl_diagonal
 from aligngp.mappings.contract import AbstractMapping, DiagonalGaussian, Point
-from aligngp.typing import Array, Float, Scalar
+from aligngp.typing import Array, Float, Parameter
 
 
 class FreeRows(AbstractMapping):
@@ -19,8 +19,8 @@ class FreeRows(AbstractMapping):
 
     base: AbstractMapping
     mean: Float[Array, "N D"]
-    variance: Float[Array, "N D"] | eqx.Module
-    prior_variance: Scalar | eqx.Module
+    variance: Parameter
+    prior_variance: Parameter
     kl_weight: float = eqx.field(static=True, default=1.0)
 
     def posterior(self, rows):

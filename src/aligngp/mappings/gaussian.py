@@ -10,21 +10,21 @@ from aligngp.gaussian import expected_log_density, kl_diagonal
 from aligngp.gp.sparse import SparseGP
 from aligngp.linalg import lower_factor
 from aligngp.mappings.contract import AbstractMapping, DiagonalGaussian, Point, Rows
-from aligngp.typing import Array, Float, PRNGKeyArray, Scalar
+from aligngp.typing import Array, Float, Parameter, PRNGKeyArray
 
 _SMALLEST_VARIANCE = 1e-12  # rounding can leave a variance at or below zero where the GP is certain
 
 
 class ResidualGP(AbstractMapping):
-    """HSVLMC's Bayesian calibration: ``N(g0(x) + mu(x), nu(x))`` with a GP for mu and nu (eq_msgp, eq_qx_mu_gp_residual).
+    """HSVLMC's Bayesian calibration: ``N(g0(x) + mu(x), nu(x))``, mu and nu from a GP (eq_msgp, eq_qx_mu_gp_residual).
 
-    Each row costs ``kl_weight * KL[N(g0 + mu, nu) || N(g0, nu_g0 I)]`` (eq_kl_x_i^t), the GP its ``KL[q(u_g) || p(u_g)]``.
+    Each row costs ``kl_weight * KL[N(g0 + mu, nu) || N(g0, nu_g0 I)]`` (eq_kl_x_i^t), the GP ``KL[q(u_g) || p(u_g)]``.
     Weight 1 is the paper's bound, weight 0 the bound of the two-layer GP that the second term already implies.
     """
 
     base: AbstractMapping
     gp: SparseGP
-    prior_variance: Scalar | eqx.Module
+    prior_variance: Parameter
     kl_weight: float = eqx.field(static=True, default=1.0)
 
     def posterior(self, rows):
@@ -49,11 +49,12 @@ class ResidualGP(AbstractMapping):
 class EmbeddedGP(AbstractMapping):
     """HSVLMC-EM: a GP fitted to aligned inputs that are observed at the training rows (eq_prior_map_gp).
 
-    Each row costs ``-E_{q(f_bar)} log N(g0(x) | f_bar, s^2)``, the GP its ``KL[q(u_bar) || p(u_bar)]`` (eq_elbo_hsvlmc_em).
+    Each row costs ``-E_{q(f_bar)} log N(g0(x) | f_bar, s^2)``, the GP ``KL[q(u_bar) || p(u_bar)]``
+    (eq_elbo_hsvlmc_em).
     """
 
     gp: SparseGP
-    noise: Scalar | eqx.Module
+    noise: Parameter
 
     def posterior(self, rows):
         """Return ``N(mu, nu)`` and how badly each row's ``g0(x)`` is explained."""

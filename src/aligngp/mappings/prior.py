@@ -169,10 +169,10 @@ def _by_names(task: str, columns: Sequence[str], common: str, common_columns: Se
     missing = [name for name in common_columns if name not in columns]
     if missing:
         raise SettingError(
-            f"Task {task!r} has no column{'s' if len(missing) > 1 else ''} {', '.join(map(repr, missing))} of the common "
-            f"task {common!r} (it has {', '.join(columns)}), so its mapping cannot follow from the names. Three ways "
-            f"out: name the columns or a formula, AlignedGP(mappings={{{task!r}: [...]}}); let the model learn it, "
-            f"AlignedGP(mappings={{{task!r}: agp.Learned()}}); or name another common task, AlignedGP(common=...)."
+            f"Task {task!r} has no column{'s' if len(missing) > 1 else ''} {', '.join(map(repr, missing))} of the "
+            f"common task {common!r} (it has {', '.join(columns)}), so its mapping cannot follow from the names. "
+            f"Three ways out: name the columns or a formula, AlignedGP(mappings={{{task!r}: [...]}}); let the model learn "
+            f"it, AlignedGP(mappings={{{task!r}: agp.Learned()}}); or name another common task, AlignedGP(common=...)."
         )
     positions = tuple(list(columns).index(name) for name in common_columns)
     return Prior("columns", len(common_columns), positions=positions, label=", ".join(common_columns))
@@ -183,7 +183,7 @@ def _position(column: str | int, task: str, columns: Sequence[str]) -> int:
         if -len(columns) <= column < len(columns):
             return int(column) % len(columns)
         raise SettingError(
-            f"Task {task!r}: expected a column position below {len(columns)} (columns {', '.join(columns)}), got {column}."
+            f"Task {task!r}: expected a column position below {len(columns)} ({', '.join(columns)}), got {column}."
         )
     if column in columns:
         return list(columns).index(str(column))

@@ -96,8 +96,9 @@ def _analytic(model: Model, laws, batches) -> list[Scalar]:
     """Take the expectation in closed form: psi statistics where a law is Gaussian."""
     factors = model.factors()
     points = [task for task, law in enumerate(laws) if isinstance(law, Point)]
-    flat = jnp.concatenate([laws[task].value for task in points]) if points else None
-    marginals = model.latent_marginals(flat, factors) if flat is not None else None
+    marginals = ()
+    if points:
+        marginals = model.latent_marginals(jnp.concatenate([laws[task].value for task in points]), factors)
     result, start = [], 0
     for task, (law, batch) in enumerate(zip(laws, batches, strict=True)):
         if isinstance(law, Point):
@@ -117,18 +118,16 @@ def _psi_log_likelihood(model: Model, task: int, law: DiagonalGaussian, y: Float
     In whitened coordinates, with ``W_qr = sum_i L_q^-1 E[k_q(Z_q, x) k_r(x, Z_r)] L_r^-T``:
     ``sum_i E f_i^2 = sum_qr a_q a_r m_q' W_qr m_r + sum_q a_q^2 (sum_i k_q(x, x) - tr[(I - S_q) W_qq])``.
     """
-    mixing, latents = model.mixing[task], model.latents
+    mixing, latents, kernels = model.mixing[task], model.latents, model.se_kernels()
     mean = jnp.zeros_like(y)
     second = jnp.zeros((), y.dtype)
     for q, (latent, factor) in enumerate(zip(latents, factors, strict=True)):
-        cross = expected_cross(latent.kernel, law.mean, law.variance, latent.inducing)
+        cross = expected_cross(kernels[q], law.mean, law.variance, latent.inducing)
         mean += mixing[q] * (cross @ (factor.T @ latent.mean[:, 0]))
-        second += mixing[q] ** 2 * y.shape[0] * latent.kernel.variance
+        second += mixing[q] ** 2 * y.shape[0] * kernels[q].variance
         for r in range(q + 1):
             other = latents[r]
-            product = summed_product(
-                latent.kernel, latent.inducing, other.kernel, other.inducing, law.mean, law.variance
-            )
+            product = summed_product(kernels[q], latent.inducing, kernels[r], other.inducing, law.mean, law.variance)
             product = factor @ product @ factors[r].T
             quadratic = latent.mean[:, 0] @ product @ other.mean[:, 0]
             second += (1.0 if r == q else 2.0) * mixing[q] * mixing[r] * quadratic
