@@ -27,6 +27,8 @@ from aligngp.parameters import Triangular, frozen, positive, resolve
 NOISE_FLOOR = 1e-6
 """Smallest noise variance in standardised units; without a floor a noise-free task drives the bound to infinity."""
 SINGLE_PRECISION_JITTER = 1e-4
+MOST_INDUCING = 100
+"""The paper's number for all but its toy cases."""
 _KMEANS_ROWS = 10_000
 
 
@@ -70,7 +72,8 @@ def initial_model(
         np.asarray(resolve(base).predictive(batch.rows).value) if base else batch.rows.nominal
         for base, batch in zip([bases.get(task) for task in range(len(batches))], batches, strict=True)
     ]
-    inducing = inducing_inputs(np.concatenate(aligned), start.num_inducing or 100, seed)
+    rows = np.concatenate(aligned)
+    inducing = inducing_inputs(rows, start.num_inducing or default_inducing(rows.shape[0]), seed)
     lengthscale = start.lengthscale or default_lengthscale(inducing.shape[1])
     # One task alone is a plain GP: a mixing would only repeat the kernel's variance.
     single = len(batches) == 1
@@ -94,6 +97,11 @@ def sparse_gp(kernel: AbstractKernel, inducing: np.ndarray, outputs: int, length
     jitter = DEFAULT_JITTER if dtype == "float64" else SINGLE_PRECISION_JITTER
     sized = kernel.sized(inducing.shape[1], lengthscale)
     return SparseGP(sized, jnp.asarray(inducing), jnp.zeros((size, outputs)), Triangular(identity), jitter)
+
+
+def default_inducing(rows: int) -> int:
+    """Return a quarter of the rows, between the paper's 30 for toy cases and its 100 for others."""
+    return min(max(rows // 4, 30), MOST_INDUCING)
 
 
 def default_lengthscale(dimensions: int) -> float:
@@ -151,7 +159,7 @@ def _mapping(
         spread = positive(jnp.full(nominal.shape, 0.1))
         return FreeRows(prior, nominal, spread, positive(start.mapping_variance), start.mapping_kl_weight)
     own = np.asarray(batch.rows.own)
-    inducing = inducing_inputs(own, start.num_inducing or 100, seed)
+    inducing = inducing_inputs(own, start.num_inducing or MOST_INDUCING, seed)
     lengthscale = start.mapping_lengthscale or default_lengthscale(own.shape[1])
     gp = sparse_gp(start.mapping_kernel, inducing, batch.rows.nominal.shape[1], lengthscale, start.dtype)
     if calibration == "embedded":

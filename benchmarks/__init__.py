@@ -1,0 +1,1 @@
+"""Benchmarks: what is measured, and the raw rows of what was measured (results/)."""

@@ -1,0 +1,127 @@
+"""The command line: ``aligngp demo``, ``aligngp version``."""
+
+from __future__ import annotations
+
+import sys
+import time
+from importlib.metadata import version as installed
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aligngp.errors import AligngpError, SettingError
+
+app = typer.Typer(
+    help="Gaussian processes that learn several tasks together although every task has inputs of its own.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+)
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results alone, no progress.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+def main() -> None:
+    """Run a command; an error is one line and exit code 1 (failed) or 2 (misused)."""
+    try:
+        app()
+    except SettingError as error:
+        _fail(error, 2)
+    except (AligngpError, OSError) as error:
+        _fail(error, 1)
+
+
+def _fail(error: BaseException, code: int) -> None:
+    if "--debug" in sys.argv:
+        raise error
+    print(f"aligngp: {error}", file=sys.stderr)
+    raise SystemExit(code)
+
+
+@app.command()
+def version() -> None:
+    """Print the version.
+
+    Example: aligngp version
+    """
+    print(f"aligngp {installed('aligngp')}")
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the figure; made if it is not there.")] = Path("demo"),
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the data and of the models.")] = 0,
+    iterations: Annotated[int, typer.Option(min=1, help="Adam steps; the paper's are 5000.")] = 5000,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Fit the embedded example end to end: scores as a table, predicted against observed as a figure.
+
+    The paper's Park case: 6 runs of a costly function of four inputs, 100 of a cheap one that knows only two of them.
+
+    Example: aligngp demo --out demo --seed 1
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    import aligngp as agp
+
+    console = Console()
+    case = agp.datasets.park(seed=seed)
+    tasks = {name: agp.Task(*case.tasks[name], names=case.names[name]) for name in case.tasks}
+    X, y = case.test[case.target]
+    if not quiet:
+        console.print(case.description)
+    models = {
+        "SOGP (target task alone)": agp.paper.sogp,
+        "HSVLMC-g0 (prior mapping)": agp.paper.hsvlmc_g0,
+        "HSVLMC (calibrated, paper's bound)": agp.paper.hsvlmc,
+        "aligngp's default": agp.AlignedGP,
+    }
+    table = Table(title=f"Task {case.target!r}: {y.size} test points, lower is better", title_justify="left")
+    table.add_column("model")
+    for heading in ("SMSE", "SMLL", "RMSE", "CRPS", "in 95% interval", "seconds"):
+        table.add_column(heading, justify="right")
+    predictions = {}
+    for name, build in models.items():
+        if not quiet:
+            console.print(f"fitting {name} ...")
+        alone = build is agp.paper.sogp
+        gp = build(
+            common=None if alone else case.common,
+            mappings=None if alone else case.mappings,
+            max_iterations=iterations,
+            seed=seed,
+            progress=False if quiet else None,
+        )
+        start = time.perf_counter()
+        gp.fit({case.target: tasks[case.target]} if alone else tasks)
+        seconds = time.perf_counter() - start
+        score = gp.score(case.target, (X, y))
+        predictions[name.split(" (")[0]] = gp.predict(case.target, X)
+        columns = [f"{score[key]:.3f}" for key in ("smse", "smll", "rmse", "crps")]
+        table.add_row(name, *columns, f"{score['coverage95']:.0%}", f"{seconds:.1f}")
+    console.print(table)
+    _draw(predictions, y, out, f"{case.target}: 6 training points, {y.size} test points", console)
+
+
+def _draw(predictions, observed, out: Path, title: str, console) -> None:
+    try:
+        from aligngp.plots import predicted_against_observed
+
+        axes = predicted_against_observed(predictions, observed, title=title)
+    except ModuleNotFoundError as error:
+        if error.name != "matplotlib":
+            raise
+        console.print("No figure: matplotlib is not installed. Install it with: pip install 'aligngp[plot]'")
+        return
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / "predicted-against-observed.png"
+    axes[0].figure.savefig(path, dpi=150)
+    console.print(f"Figure: {path}")
+
+
+if __name__ == "__main__":
+    main()
