@@ -42,6 +42,7 @@ import gpflow  # noqa: E402
 import numpy as np  # noqa: E402
 from gpflow.keras import tf_keras  # noqa: E402
 from gpflow_models import FORMS, MODELS, Bound  # noqa: E402
+
 from problems import CASES, problem  # noqa: E402
 
 DEFAULTS = {"form": "plain", "xla": False, "steps": 200, "chunk": 1, "seed": 0}

@@ -1,0 +1,1 @@
+"""Other libraries that we measure ourselves against, each in an environment of its own."""
