@@ -5,10 +5,11 @@ VENV := .venv
 BENCH ?= -m benchmarks.run --short
 PYTEST_ARGS ?=
 
-# The oldest jax that pyproject.toml allows; lineax above 0.1.0 asks for jax 0.10.
-JAX09 := 0.9.0
-LINEAX09 := 0.1.0
-VENV09 := .venv-jax09
+# Beside the pinned jax: the oldest that pyproject.toml allows, and the newest in which LAPACK calls can deadlock
+# (excluded there for a compiler fault, so the package is installed without asking about its dependencies).
+OLDEST_JAX := 0.9.0
+DEADLOCK_JAX := 0.10.2
+JAXLIB_VENVS := $(VENV)-jax-$(OLDEST_JAX) $(VENV)-jax-$(DEADLOCK_JAX)
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Twice quiet: neither progress nor warnings about the reader's own pip settings, errors all the same.
@@ -18,7 +19,7 @@ PIP_INSTALL = -m pip install -qq
 .DELETE_ON_ERROR:
 # Both stamps of .venv install into the same place: never at once, whatever -j says.
 .NOTPARALLEL:
-.PHONY: help install demo test test-jax09 lint bench constraints clean
+.PHONY: help install demo test test-jaxlib stress lint bench constraints clean
 
 # What every recipe that makes an environment begins with.
 define CHECK_PYTHON
@@ -39,8 +40,15 @@ demo: $(VENV)/.installed-demo  ## fit the embedded example, print the scores, dr
 test: $(VENV)/.installed-dev  ## run all tests
 	@$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
 
-test-jax09: $(VENV09)/.installed  ## run the tests marked jaxlib with jax 0.9, in an environment of its own
-	@$(VENV09)/bin/python -m pytest -m jaxlib $(PYTEST_ARGS)
+# Only the files with the mark are read: the others need packages that these environments do not have.
+test-jaxlib: $(JAXLIB_VENVS:%=%/.installed)  ## run the tests marked jaxlib with other versions of jax, each in its environment
+	@set -e; for venv in $(JAXLIB_VENVS); do \
+		echo "Tests marked jaxlib in $$venv"; \
+		$$venv/bin/python -m pytest -m jaxlib $$(grep -rlE --include='test_*.py' 'mark\.jaxlib' tests | LC_ALL=C sort) $(PYTEST_ARGS); \
+	done
+
+stress: $(VENV)/.installed-dev $(JAXLIB_VENVS:%=%/.installed)  ## run 5000 iterations on two cores with every jax, append to results/deadlock.csv
+	@set -e; for venv in $(VENV) $(JAXLIB_VENVS); do $$venv/bin/python -m benchmarks.deadlock; done
 
 lint: $(VENV)/.installed-dev  ## ruff check, ruff format --check, pyright
 	@$(VENV)/bin/ruff check
@@ -62,14 +70,19 @@ $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/pip
 	@$(VENV)/bin/python $(PIP_INSTALL) -c constraints.txt -e ".[dev]"
 	@touch $(VENV)/.installed-demo $@
 
-$(VENV09)/.installed: pyproject.toml constraints.txt Makefile | $(VENV09)/bin/pip
-	@echo "Installing aligngp with jax $(JAX09) into $(VENV09) ..."
-	@sed -E -e 's/^(jax|jaxlib)==.*/\1==$(JAX09)/' -e 's/^lineax==.*/lineax==$(LINEAX09)/' constraints.txt > $(VENV09)/constraints.txt
-	@$(VENV09)/bin/python $(PIP_INSTALL) -c $(VENV09)/constraints.txt -e ".[dev]"
+# The package's dependencies but for jax, at the pinned versions, and what the marked tests need.
+$(VENV)-jax-%/.installed: pyproject.toml constraints.txt Makefile | $(VENV)-jax-%/bin/pip
+	@echo "Installing aligngp with jax $* into $(@D) ..."
+	@sed -E -e 's/^(jax|jaxlib)==.*/\1==$*/' constraints.txt > $(@D)/constraints.txt
+	@$(@D)/bin/python -c 'import re, tomllib; print(*(line for line in \
+		tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"] if not re.match("jax(lib)?\\b", line)), sep="\n")' \
+		> $(@D)/requirements.txt
+	@$(@D)/bin/python $(PIP_INSTALL) -c $(@D)/constraints.txt -r $(@D)/requirements.txt jax jaxlib beartype pytest
+	@$(@D)/bin/python $(PIP_INSTALL) --no-deps -e .
 	@touch $@
 
 # bin/pip is the last thing that venv writes: an interrupted venv is made again. Order-only above: its date says nothing.
-$(VENV)/bin/pip $(VENV09)/bin/pip:
+$(VENV)/bin/pip $(JAXLIB_VENVS:%=%/bin/pip):
 	$(CHECK_PYTHON)
 	@$(PYTHON) -m venv $(@D)/..
 
@@ -85,6 +98,6 @@ constraints:  ## write constraints.txt anew from the newest versions that fit to
 	@rm -rf $(VENV)-constraints
 
 clean:  ## remove what the commands made: environments, caches, build products, the demo's figure
-	@rm -rf $(VENV) $(VENV09) $(VENV)-constraints .benchmark-envs demo build dist src/*.egg-info
+	@rm -rf $(VENV) $(VENV)-jax-* $(VENV)-constraints .benchmark-envs demo build dist src/*.egg-info
 	@rm -rf .pytest_cache .ruff_cache .hypothesis
 	@find src tests benchmarks -type d -name __pycache__ -prune -exec rm -rf {} +

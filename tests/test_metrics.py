@@ -43,9 +43,7 @@ def test_rmse_by_hand():
 
 
 def test_nlpd_matches_scipy():
-    assert nlpd(Y, MEAN, VARIANCE) == pytest.approx(
-        -norm.logpdf(Y, MEAN, np.sqrt(VARIANCE)).mean(), abs=1e-12
-    )
+    assert nlpd(Y, MEAN, VARIANCE) == pytest.approx(-norm.logpdf(Y, MEAN, np.sqrt(VARIANCE)).mean(), abs=1e-12)
 
 
 @pytest.mark.parametrize(("y", "mean", "variance"), [(0.3, 0.3, 1.0), (2.0, -1.0, 0.25), (-1.5, 0.0, 9.0)])

@@ -5,6 +5,7 @@ g0 acts on raw units; then the common task's scaling applies to every task's ali
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from aligngp.data.scaling import Scaler, fit_scaler
 from aligngp.data.tasks import TaskData, TaskSchema, find_task
-from aligngp.errors import SettingError
+from aligngp.errors import AligngpWarning, DataError, SettingError
 from aligngp.mappings.contract import Rows
 from aligngp.mappings.learned import first_guess
 from aligngp.mappings.prior import Affine, Prior, as_prior, identity
@@ -76,6 +77,14 @@ def build_frame(
             priors.append(identity(columns))
             continue
         prior = as_prior(spec, task.name, task.columns, tasks[at].name, columns, task.X.shape[0])
+        if spec is None and not task.named and len(task.columns) != len(columns):
+            warnings.warn(
+                f"task {task.name!r} came without column names, so its columns {prior.label} were taken for those of "
+                f"the common task {tasks[at].name!r}. Pass AlignedGP(mappings={{{task.name!r}: [...]}}) to say which "
+                "they are.",
+                AligngpWarning,
+                stacklevel=4,
+            )
         if prior.learned is not None:
             prior = _guessed(prior, task, tasks[at], inputs[position], inputs[at], outputs[position], outputs[at])
         priors.append(prior)
@@ -103,15 +112,18 @@ def affine_in_frame(frame: Frame, task: int, X: np.ndarray) -> tuple[np.ndarray,
     """
     size = len(frame.tasks[task].columns)
     corners = np.concatenate([np.zeros((1, size)), np.eye(size)])
-    values = frame.rows(task, frame.inputs[task].inverse(corners)).nominal
-    offset = np.asarray(values[0])
-    matrix = np.asarray(values[1:] - values[0]).T
+    not_affine = SettingError(
+        f"task {frame.tasks[task].name!r}: calibration='linear' (IMC) needs a prior mapping that is affine, and "
+        f"{frame.priors[task].label} is not. Pass agp.Affine(A, b) or column names, or another calibration."
+    )
+    try:
+        values = np.asarray(frame.rows(task, frame.inputs[task].inverse(corners)).nominal)
+    except DataError as error:  # a formula that is not defined everywhere, such as a logarithm
+        raise not_affine from error
+    matrix, offset = (values[1:] - values[0]).T, values[0]
     rows = frame.rows(task, X, training=True)
     if not np.allclose(rows.own @ matrix.T + offset, rows.nominal, rtol=1e-6, atol=1e-6):
-        raise SettingError(
-            f"Task {frame.tasks[task].name!r}: calibration='linear' (IMC) needs a prior mapping that is affine, and "
-            f"{frame.priors[task].label} is not. Pass agp.Affine(A, b) or column names, or another calibration."
-        )
+        raise not_affine
     return matrix, offset
 
 
@@ -123,7 +135,7 @@ def _common_task(tasks: Sequence[TaskData], common: str | None) -> int:
     candidates = [task.name for task in tasks if len(task.columns) == fewest]
     if len(candidates) > 1:
         raise SettingError(
-            f"Tasks {', '.join(map(repr, candidates))} all have {fewest} inputs, so the common domain does not follow "
+            f"tasks {', '.join(map(repr, candidates))} all have {fewest} inputs, so the common domain does not follow "
             f"from the data. Pass AlignedGP(common=...) with the task whose inputs the others map to, for example "
             f"common={candidates[-1]!r}."
         )
@@ -140,11 +152,11 @@ def _specs(tasks: Sequence[TaskData], mappings: Mapping[str, object] | None, com
         given = [spec for spec in (mappings.get(task.name), task.mapping) if spec is not None]
         if len(given) > 1:
             raise SettingError(
-                f"Task {task.name!r} has two mappings, in AlignedGP(mappings=...) and in its agp.Task; pass one."
+                f"task {task.name!r} has two mappings, in AlignedGP(mappings=...) and in its agp.Task; pass one."
             )
         if given and position == common:
             raise SettingError(
-                f"Task {task.name!r} is the common task: its inputs are the common domain, so it has no mapping. "
+                f"task {task.name!r} is the common task: its inputs are the common domain, so it has no mapping. "
                 "Remove the mapping or name another common task."
             )
         specs.append(given[0] if given else None)

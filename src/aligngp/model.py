@@ -29,12 +29,12 @@ class Model(eqx.Module):
     mixing: Parameter
     likelihoods: tuple[Gaussian, ...]
 
-    def factors(self) -> tuple[Float[Array, "M M"], ...]:
-        """Return each latent GP's inverse factor."""
+    def factors(self) -> tuple[Float[Array, "_ _"], ...]:
+        """Return each latent GP's inverse factor, (M, M) with its own M."""
         return tuple(latent.factor() for latent in self.latents)
 
     def latent_marginals(
-        self, x: Float[Array, "N D"], factors: Sequence[Float[Array, "M M"]]
+        self, x: Float[Array, "N D"], factors: Sequence[Float[Array, "_ _"]]
     ) -> tuple[Float[Array, "N Q"], Float[Array, "N Q"]]:
         """Return mean and variance of every latent function at aligned inputs."""
         pairs = [latent.marginals(x, factor) for latent, factor in zip(self.latents, factors, strict=True)]

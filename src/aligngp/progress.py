@@ -15,7 +15,7 @@ _SECONDS_BETWEEN_LINES = 5.0
 @contextmanager
 def watched(shown: bool | None) -> Iterator[Callable[[str], Progress | None]]:
     """Give a function that opens the progress of a named stage; None shows a bar only where someone can see it."""
-    terminal = sys.stderr.isatty()
+    terminal = sys.stderr is not None and sys.stderr.isatty()
     if shown is False or (shown is None and not terminal):
         yield lambda stage: None
     elif terminal:
@@ -32,7 +32,7 @@ def _bars() -> Iterator[Callable[[str], Progress]]:
     from rich.progress import Progress as Bars
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("objective {task.fields[objective]:.4g}"),

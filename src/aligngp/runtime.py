@@ -5,27 +5,63 @@ public call enters double precision for its own duration. OpenBLAS' threads figh
 took fifteen times longer with both), so the same scope holds BLAS to one thread.
 """
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import jax
 import scipy.linalg  # noqa: F401  (loads the LAPACK that jaxlib calls, so that its threads can be limited)
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_controller: list[ThreadpoolController] = []  # found once: looking the libraries up takes milliseconds
+
+class _OneThread:
+    """One BLAS thread while anyone is inside.
+
+    The number of BLAS threads belongs to the process: the first to enter sets it, the last to leave restores it, in
+    whichever Python threads they are.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._blas: ThreadpoolController | None = None  # found once: looking the libraries up takes milliseconds
+        self._limits: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._blas = self._blas or ThreadpoolController().select(user_api="blas")
+                self._limits = self._blas.limit(limits=1, user_api="blas")
+            self._inside += 1
+
+    def __exit__(self, *exception: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                _let_anyone_set()
+                self._limits.restore_original_limits()
+                _let_anyone_set()
+
+
+def _let_anyone_set() -> None:
+    """Let any Python thread set OpenBLAS' threads; newer versions of threadpoolctl leave it to the first that did."""
+    clear = getattr(OpenBLASController, "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
+
+
+_one_thread = _OneThread()
 
 
 @contextmanager
 def computing() -> Iterator[None]:
     """Double precision and one BLAS thread while the block runs; both as before afterwards."""
-    if not _controller:
-        _controller.append(ThreadpoolController())
-    with jax.enable_x64(True), _controller[0].limit(limits=1, user_api="blas"):
+    with jax.enable_x64(True), _one_thread:
         yield
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
+
+from aligngp.data.tables import did_you_mean, listed
 from aligngp.errors import SettingError
 from aligngp.kernels import as_kernel
 
@@ -15,10 +20,34 @@ EXPECTATIONS = ("auto", "analytic", "sampled")
 DTYPES = ("float64", "float32")
 LIKELIHOODS = ("gaussian",)
 
+_CHOICES: dict[str, tuple] = {
+    "inference": INFERENCES,
+    "expectation": EXPECTATIONS,
+    "dtype": DTYPES,
+    "likelihood": LIKELIHOODS,
+    "shared": (True, False),
+    "standardize": (True, False),
+    "progress": (True, False, None),
+}
+_WHOLE = ("num_latents", "num_inducing", "max_iterations", "patience", "restarts", "num_samples")
+_POSITIVE = (
+    "learning_rate",
+    "initial_lengthscale",
+    "initial_mapping_lengthscale",
+    "initial_mapping_variance",
+    "initial_noise",
+)
+_NOT_NEGATIVE = ("mapping_kl_weight", "imc_penalty")
+_LARGEST_SEED = 2**32 - 1
+"""What scikit-learn's k-means takes."""
+
 
 @dataclass(frozen=True)
 class Settings:
-    """The keywords of :class:`aligngp.AlignedGP`; see there for what each of them means."""
+    """The keywords of :class:`aligngp.AlignedGP`; see there for what each of them means.
+
+    Numbers of NumPy become Python's, and dicts are copied: what a user does to them later changes nothing here.
+    """
 
     common: str | None = None
     mappings: Mapping[str, Any] | None = None
@@ -42,37 +71,77 @@ class Settings:
     initial_lengthscale: float | None = None
     initial_mapping_lengthscale: float | None = None
     initial_mapping_variance: float = 1.0
-    initial_noise: float = 0.1
+    initial_noise: float = 1.0
     standardize: bool = True
     dtype: str = "float64"
     seed: int = 0
     progress: bool | None = None
 
     def __post_init__(self) -> None:
-        _choice("inference", self.inference, INFERENCES)
-        _choice("expectation", self.expectation, EXPECTATIONS)
-        _choice("dtype", self.dtype, DTYPES)
-        _choice("likelihood", self.likelihood, LIKELIHOODS)
-        for name in self.calibration.values() if isinstance(self.calibration, Mapping) else [self.calibration]:
-            _choice("calibration", name, CALIBRATIONS)
-        for name in ("num_latents", "num_inducing", "max_iterations", "patience", "restarts", "num_samples"):
-            _whole(name, getattr(self, name), optional=getattr(type(self), name) is None)
-        for name in ("learning_rate", "initial_lengthscale", "initial_mapping_lengthscale", "initial_noise"):
-            _positive(name, getattr(self, name), optional=getattr(type(self), name) is None)
-        _positive("initial_mapping_variance", self.initial_mapping_variance)
-        for name in ("mapping_kl_weight", "imc_penalty"):
-            _positive(name, getattr(self, name), optional=getattr(type(self), name) is None, zero=True)
-        for name in ("shared", "standardize"):
-            _choice(name, getattr(self, name), (True, False))
-        _choice("progress", self.progress, (True, False, None))
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
-            raise SettingError(f"seed: expected a whole number >= 0, got {self.seed!r}.")
-        if self.mappings is not None and not isinstance(self.mappings, Mapping):
+        for name, value in self._checked().items():
+            object.__setattr__(self, name, value)
+
+    def _checked(self) -> dict[str, Any]:
+        """Return the keywords that are checked here, as plain Python values."""
+        given = {name: getattr(self, name) for name in (field.name for field in fields(self))}
+        optional = {name for name in given if getattr(type(self), name) is None}
+        if given["common"] is not None and not isinstance(given["common"], str):
+            raise SettingError(f"common: expected the name of a task or None, got {given['common']!r}.")
+        if given["mappings"] is not None and not isinstance(given["mappings"], Mapping):
             raise SettingError(
-                f"mappings: expected a dict of task name to mapping, got {type(self.mappings).__name__}."
+                f"mappings: expected a dict of task name to mapping, got {type(given['mappings']).__name__}."
             )
-        as_kernel(self.kernel)
-        as_kernel(self.mapping_kernel)
+        for name in ("kernel", "mapping_kernel"):
+            _kernel(name, given[name])
+        return {
+            "mappings": None if given["mappings"] is None else dict(given["mappings"]),
+            "calibration": _of_tasks("calibration", given["calibration"], CALIBRATIONS),
+            "batch_size": _batch_size(given["batch_size"]),
+            "seed": seed_number("seed", given["seed"]),
+            **{name: choice(name, given[name], accepted) for name, accepted in _CHOICES.items()},
+            **{name: whole(name, given[name], name in optional) for name in _WHOLE},
+            **{name: number(name, given[name], name in optional) for name in _POSITIVE},
+            **{name: number(name, given[name], name in optional, zero=True) for name in _NOT_NEGATIVE},
+        }
+
+    def check_tasks(self, names: Sequence[str]) -> None:
+        """Raise where a keyword speaks of a task that is not there.
+
+        Of tasks that share nothing, only ``batch_size`` matters: the same keywords then fit one task of several too.
+        """
+        for keyword in ("common", "mappings", "calibration", "batch_size") if self.shared else ("batch_size",):
+            value = getattr(self, keyword)
+            tasks = list(value) if isinstance(value, Mapping) else [value] if keyword == "common" and value else []
+            for task in tasks:
+                if task not in names:
+                    raise SettingError(
+                        f"{keyword}: there is no task {task!r}{did_you_mean(task, names)}. The tasks are "
+                        f"{listed(names)}."
+                    )
+
+    def check_common(self, common: str) -> None:
+        """Raise where the common task is to be calibrated: its inputs are the common domain."""
+        asked = self.calibration.get(common, "auto") if isinstance(self.calibration, Mapping) else "auto"
+        if asked not in ("auto", "none"):
+            raise SettingError(
+                f"calibration: task {common!r} is the common task, whose inputs are the common domain, so it has no "
+                f"mapping to calibrate; got {asked!r}. Leave it out, or name another common task."
+            )
+
+    def alone(self, task: str) -> Settings:
+        """Return the settings of a task that shares nothing: its own inputs are the domain, nothing is mapped."""
+        size = self.batch_size.get(task) if isinstance(self.batch_size, Mapping) else self.batch_size
+        return replace(self, common=task, mappings=None, calibration="none", batch_size=size)
+
+    def changed(self) -> list[str]:
+        """Return ``name=value`` of every keyword that does not have its default."""
+        values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
+        plain = (str, int, float)
+        return [
+            f"{name}={value!r}"
+            for name, (value, default) in values.items()
+            if value is not default and not (isinstance(value, plain) and value == default)
+        ]
 
     def calibration_of(self, task: str) -> str:
         """Return what is done with a task's mapping, ``"auto"`` resolved.
@@ -80,17 +149,17 @@ class Settings:
         ``"auto"`` is the residual GP mapping under the two-layer bound (KL weight 0): with the paper's weight 1 the
         mapping seldom leaves the prior one.
         """
-        name = self.calibration.get(task, "auto") if isinstance(self.calibration, Mapping) else self.calibration
-        return "bayes" if name == "auto" else name
+        asked = self._asked(task)
+        return "bayes" if asked == "auto" else asked
 
     def kl_weight_of(self, task: str) -> float:
         """Return the weight of KL[q(X_bar) || p(X_bar)] for a task."""
         if self.mapping_kl_weight is not None:
-            return float(self.mapping_kl_weight)
-        automatic = (
-            self.calibration.get(task, "auto") if isinstance(self.calibration, Mapping) else self.calibration
-        ) == "auto"
-        return 0.0 if automatic else 1.0
+            return self.mapping_kl_weight
+        return 0.0 if self._asked(task) == "auto" else 1.0
+
+    def _asked(self, task: str) -> str:
+        return self.calibration.get(task, "auto") if isinstance(self.calibration, Mapping) else self.calibration
 
     @property
     def iterations(self) -> int:
@@ -98,22 +167,59 @@ class Settings:
         return 5000 if self.max_iterations is None else self.max_iterations
 
 
-def _choice(name: str, value: object, accepted: tuple) -> None:
-    if not any(value is item or (isinstance(value, str) and value == item) for item in accepted):
-        raise SettingError(f"{name}: expected one of {', '.join(map(repr, accepted))}, got {value!r}.")
+def choice(name: str, value: Any, accepted: tuple) -> Any:
+    """Return one of the accepted values, or raise."""
+    plain = value.item() if isinstance(value, np.bool_) else value
+    for item in accepted:
+        if plain is item or (isinstance(plain, str) and plain == item):
+            return item
+    raise SettingError(f"{name}: expected one of {', '.join(map(repr, accepted))}, got {value!r}.")
 
 
-def _whole(name: str, value: Any, optional: bool = False) -> None:
+def whole(name: str, value: Any, optional: bool = False) -> Any:
+    """Return a whole number >= 1 (or None, if optional), or raise."""
     if value is None and optional:
-        return
-    if value is None or isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        return None
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
         raise SettingError(f"{name}: expected a whole number >= 1{' or None' if optional else ''}, got {value!r}.")
+    return int(value)
 
 
-def _positive(name: str, value: Any, optional: bool = False, zero: bool = False) -> None:
+def number(name: str, value: Any, optional: bool = False, zero: bool = False) -> Any:
+    """Return a finite number above zero (or zero; or None, if optional), or raise."""
     if value is None and optional:
-        return
-    number = isinstance(value, (int, float)) and not isinstance(value, bool) and value == value
-    if not number or value < 0 or (value == 0 and not zero) or value == float("inf"):
+        return None
+    plain = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    if not math.isfinite(plain) or plain < 0 or (plain == 0 and not zero):
         kind = "a number >= 0" if zero else "a positive number"
         raise SettingError(f"{name}: expected {kind}{' or None' if optional else ''}, got {value!r}.")
+    return plain
+
+
+def seed_number(name: str, value: Any) -> int:
+    """Return a seed that every random stream accepts, or raise."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= int(value) <= _LARGEST_SEED:
+        raise SettingError(f"{name}: expected a whole number from 0 to {_LARGEST_SEED}, got {value!r}.")
+    return int(value)
+
+
+def _kernel(name: str, value: Any) -> None:
+    """Raise where a value stands for no kernel, and name the keyword."""
+    try:
+        as_kernel(value)
+    except SettingError as error:
+        raise SettingError(str(error).replace("kernel:", f"{name}:", 1)) from None
+
+
+def _of_tasks(name: str, value: Any, accepted: tuple) -> Any:
+    """Return a choice for all tasks, or a dict of task to choice."""
+    if isinstance(value, Mapping):
+        return {task: choice(f"{name} of task {task!r}", one, accepted) for task, one in value.items()}
+    return choice(name, value, accepted)
+
+
+def _batch_size(value: Any) -> Any:
+    """Return a number of rows for all tasks, or a dict of task to number; None is all rows."""
+    if isinstance(value, Mapping):
+        return {task: whole(f"batch_size of task {task!r}", rows, optional=True) for task, rows in value.items()}
+    return whole("batch_size", value, optional=True)

@@ -7,9 +7,10 @@ class of the list below: a file can build these and nothing else.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -21,54 +22,43 @@ import jax.numpy as jnp
 import numpy as np
 import paramax
 
-from aligngp.data.scaling import Scaler
-from aligngp.data.tasks import TaskSchema
 from aligngp.errors import ModelFileError
-from aligngp.frame import Frame
 from aligngp.gp.sparse import SparseGP
-from aligngp.kernels import (
-    Foreign,
-    Linear,
-    Matern12,
-    Matern32,
-    Matern52,
-    Product,
-    SquaredExponential,
-    Sum,
-    as_kernel,
-)
+from aligngp.kernels import Foreign, Linear, Matern12, Matern32, Matern52, Product, SquaredExponential, Sum
 from aligngp.likelihoods import Gaussian
 from aligngp.mappings.fixed import AffineMap, Nominal
 from aligngp.mappings.free import FreeRows
 from aligngp.mappings.gaussian import EmbeddedGP, ResidualGP
-from aligngp.mappings.prior import Affine, Columns, Learned, Prior
-from aligngp.model import Model
 from aligngp.parameters import Positive, Triangular
 
 FORMAT = 1
-_KEY = "aligngp"
+_DESCRIPTION, _DIGEST = "aligngp", "sha256"
 _CLASSES: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        *(Model, SparseGP, Gaussian, Nominal, AffineMap, ResidualGP, EmbeddedGP, FreeRows),
+        *(SparseGP, Gaussian, Nominal, AffineMap, ResidualGP, EmbeddedGP, FreeRows),
         *(SquaredExponential, Matern12, Matern32, Matern52, Linear, Sum, Product),
         *(Positive, Triangular, paramax.NonTrainable),
     )
 }
+_SAVE_AGAIN = "Save the model again, or fetch the file again."
 
 
 def encode(node: Any, tensors: dict[str, np.ndarray], path: str) -> Any:
-    """Return a node as JSON, its arrays put into ``tensors``."""
+    """Return a node as JSON, its arrays put into ``tensors``; of a foreign kernel the parameters alone."""
     if node is None or isinstance(node, (bool, int, float, str)):
         return node
+    if isinstance(node, np.generic):
+        return node.item()
     if isinstance(node, (np.ndarray, jax.Array)):
-        tensors[path] = np.ascontiguousarray(node)
+        tensors[path] = np.array(node, order="C")
         return {"tensor": path}
     if isinstance(node, (tuple, list)):
         return {"tuple": [encode(item, tensors, f"{path}.{at}") for at, item in enumerate(node)]}
     if isinstance(node, Foreign):
         leaves = [leaf for leaf in jax.tree.leaves(node.kernel) if hasattr(leaf, "dtype")]
-        return {"foreign": [encode(leaf, tensors, f"{path}.{at}") for at, leaf in enumerate(leaves)]}
+        stored = [encode(leaf, tensors, f"{path}.{at}") for at, leaf in enumerate(leaves)]
+        return {"foreign": type(node.kernel).__name__, "leaves": stored}
     name = type(node).__name__
     if _CLASSES.get(name) is not type(node):
         raise ModelFileError(f"cannot store {path}: {name} is not part of the file format.")
@@ -79,8 +69,8 @@ def encode(node: Any, tensors: dict[str, np.ndarray], path: str) -> Any:
     }
 
 
-def decode(node: Any, tensors: Mapping[str, np.ndarray], kernel: Any) -> Any:
-    """Undo :func:`encode`; ``kernel`` stands in for kernels of other libraries, whose code is not stored."""
+def decode(node: Any, tensors: Mapping[str, np.ndarray], kernel: Any = None) -> Any:
+    """Undo :func:`encode`; ``kernel`` is the kernel of the fit, for the code of foreign ones, which is not stored."""
     if not isinstance(node, dict):
         return node
     if "tensor" in node:
@@ -88,10 +78,15 @@ def decode(node: Any, tensors: Mapping[str, np.ndarray], kernel: Any) -> Any:
     if "tuple" in node:
         return tuple(decode(item, tensors, kernel) for item in node["tuple"])
     if "foreign" in node:
-        return _foreign([decode(item, tensors, kernel) for item in node["foreign"]], kernel)
+        return _foreign(node["foreign"], [decode(item, tensors) for item in node["leaves"]], kernel)
     kind = _CLASSES.get(node.get("class", ""))
     if kind is None:
         raise ModelFileError(f"the file names a part that this version does not know: {node.get('class')!r}.")
+    if kind in (Sum, Product):
+        stored = node["fields"]["parts"]["tuple"]
+        same = isinstance(kernel, kind) and len(kernel.parts) == len(stored)
+        given = kernel.parts if same else [None] * len(stored)
+        return kind(tuple(decode(part, tensors, one) for part, one in zip(stored, given, strict=True)))
     return kind(**{key: decode(value, tensors, kernel) for key, value in node["fields"].items()})
 
 
@@ -101,18 +96,20 @@ def write(path: str | os.PathLike[str], description: dict[str, Any], tensors: di
 
     target = Path(path)
     if not target.parent.is_dir():
-        raise ModelFileError(f"cannot write {target}: the folder {target.parent} does not exist. Make it first.")
-    header = {"format": FORMAT, "aligngp": version("aligngp"), **description}
-    content = save(tensors, metadata={_KEY: json.dumps(header, allow_nan=False)})
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        raise ModelFileError(f"{target}: cannot write, the folder {target.parent} does not exist. Make it first.")
+    if target.is_dir():
+        raise ModelFileError(f"{target}: cannot write, this is a folder. Name a file.")
+    text = json.dumps({"format": FORMAT, "aligngp": version("aligngp"), **description}, allow_nan=False)
+    content = save(tensors, metadata={_DESCRIPTION: text, _DIGEST: _digest(text, tensors)})
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -126,165 +123,76 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
     try:
         with safe_open(source, framework="numpy") as file:
             metadata = file.metadata() or {}
+            header = _header(source, metadata)
             tensors = {name: file.get_tensor(name) for name in file.keys()}
     except SafetensorError as error:
         raise ModelFileError(
-            f"{source}: not a complete aligngp model file ({error}). It may be truncated or of another program; "
-            "save the model again."
+            f"{source}: not a complete aligngp model file ({error}). It may be truncated or of another program. "
+            f"{_SAVE_AGAIN}"
         ) from error
-    if _KEY not in metadata:
+    if metadata.get(_DIGEST) != _digest(metadata[_DESCRIPTION], tensors):
+        raise ModelFileError(f"{source}: its contents are not those that were saved (wrong checksum). {_SAVE_AGAIN}")
+    return header, tensors
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn what a description that makes no sense causes into one clear error."""
+    try:
+        yield
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from error.__cause__
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
+        raise ModelFileError(
+            f"{path}: its description does not fit its contents ({type(error).__name__}: {error}). {_SAVE_AGAIN}"
+        ) from error
+
+
+def _header(source: Path, metadata: Mapping[str, str]) -> dict[str, Any]:
+    """Return the description of a file whose format this version reads."""
+    if _DESCRIPTION not in metadata:
         raise ModelFileError(f"{source}: a safetensors file, but not of aligngp. Expected one that gp.save(...) wrote.")
     try:
-        header = json.loads(metadata[_KEY])
-        found = int(header["format"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise ModelFileError(f"{source}: its description is damaged ({error}). Save the model again.") from error
+        header = json.loads(metadata[_DESCRIPTION])
+        found = header["format"]
+        if not isinstance(found, int) or found < 1:
+            raise ValueError(f"format {found!r}")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ModelFileError(f"{source}: its description is damaged ({error}). {_SAVE_AGAIN}") from error
     if found > FORMAT:
         raise ModelFileError(
             f"{source}: written by aligngp {header.get('aligngp')} in file format {found}; this is aligngp "
             f"{version('aligngp')}, which reads formats up to {FORMAT}. Install a newer aligngp."
         )
-    return header, tensors
+    return header
 
 
-def _foreign(leaves: list[Any], kernel: Any) -> Foreign:
-    if kernel is None:
+def _digest(text: str, tensors: Mapping[str, np.ndarray]) -> str:
+    """Return a checksum of the description and of every tensor with its name, type and shape."""
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"\n{name} {tensor.dtype.str} {tensor.shape}\n".encode())
+        digest.update(np.ascontiguousarray(tensor).data if tensor.size else b"")
+    return digest.hexdigest()
+
+
+def _foreign(name: str, leaves: list[Any], kernel: Any) -> Foreign:
+    """Return a kernel of another library with its stored parameters in place of those that it came with."""
+    if not isinstance(kernel, Foreign):
         raise ModelFileError(
-            "the model uses a kernel of another library, whose code is not stored. Pass the kernel object that it was "
-            "fitted with: agp.load(path, kernel=...)."
+            f"the model uses {name}, a kernel of another library, whose code is not stored. Pass the kernel that it "
+            "was fitted with, sums and products included: agp.load(path, kernel=...), or mapping_kernel=... for that "
+            "of the mappings."
         )
-    flat, structure = jax.tree.flatten(kernel)
+    flat, structure = jax.tree.flatten(kernel.kernel)
     arrays = [at for at, leaf in enumerate(flat) if hasattr(leaf, "dtype")]
-    if len(arrays) != len(leaves) or any(flat[at].shape != leaf.shape for at, leaf in zip(arrays, leaves, strict=True)):
+    same = type(kernel.kernel).__name__ == name and len(arrays) == len(leaves)
+    if not same or any(flat[at].shape != leaf.shape for at, leaf in zip(arrays, leaves, strict=True)):
         raise ModelFileError(
-            "the kernel passed to agp.load(path, kernel=...) has other parameters than the one of the fit."
+            f"the model was fitted with {name} and {len(leaves)} parameters, the kernel passed to agp.load is "
+            f"{type(kernel.kernel).__name__} with others. Pass it as it was at the fit."
         )
     for at, leaf in zip(arrays, leaves, strict=True):
         flat[at] = leaf
     return Foreign(jax.tree.unflatten(structure, flat))
-
-
-def describe_frame(frame: Frame, tensors: dict[str, np.ndarray], path: str) -> dict[str, Any]:
-    """Return the frame as JSON; prior mappings that are code are stored by their label alone."""
-    priors = []
-    for at, prior in enumerate(frame.priors):
-        described: dict[str, Any] = {
-            "kind": prior.kind,
-            "dimensions": prior.dimensions,
-            "positions": list(prior.positions),
-            "label": prior.label,
-        }
-        if prior.matrix is not None:
-            described["matrix"] = encode(prior.matrix, tensors, f"{path}.priors.{at}.matrix")
-            described["offset"] = encode(prior.offset, tensors, f"{path}.priors.{at}.offset")
-        if prior.learned is not None:
-            described["learned"] = {"init": prior.learned.init, "strength": prior.learned.strength}
-        priors.append(described)
-    scalers = {
-        side: [
-            {part: encode(getattr(scaler, part), tensors, f"{path}.{side}.{at}.{part}") for part in ("mean", "scale")}
-            for at, scaler in enumerate(getattr(frame, side))
-        ]
-        for side in ("inputs", "outputs")
-    }
-    return {
-        "tasks": [task.to_dict() for task in frame.tasks],
-        "common": frame.common,
-        "priors": priors,
-        **scalers,
-        "training_outputs": encode(frame.training_outputs, tensors, f"{path}.training_outputs"),
-    }
-
-
-def restore_frame(
-    described: Mapping[str, Any], tensors: Mapping[str, np.ndarray], mappings: Mapping[str, Any]
-) -> Frame:
-    """Undo :func:`describe_frame`; ``mappings`` gives the callables, which no file holds."""
-    tasks = tuple(TaskSchema.from_dict(task) for task in described["tasks"])
-
-    def array(node: Mapping[str, str]) -> np.ndarray:
-        return np.asarray(tensors[node["tensor"]])
-
-    priors = []
-    for task, stored in zip(tasks, described["priors"], strict=True):
-        function = None
-        if stored["kind"] == "callable":
-            function = mappings.get(task.name)
-            if not callable(function):
-                raise ModelFileError(
-                    f"task {task.name!r}: its prior mapping is the Python function {stored['label']!r}, and code is "
-                    f"not stored. Pass it: agp.load(path, mappings={{{task.name!r}: {stored['label']}}})."
-                )
-        priors.append(
-            Prior(
-                stored["kind"],
-                stored["dimensions"],
-                positions=tuple(stored["positions"]),
-                matrix=array(stored["matrix"]) if "matrix" in stored else None,
-                offset=array(stored["offset"]) if "offset" in stored else None,
-                function=function,
-                learned=Learned(**stored["learned"]) if "learned" in stored else None,
-                label=stored["label"],
-            )
-        )
-    scalers = {
-        side: tuple(Scaler(array(part["mean"]), array(part["scale"])) for part in described[side])
-        for side in ("inputs", "outputs")
-    }
-    return Frame(
-        tasks,
-        described["common"],
-        tuple(priors),
-        **scalers,
-        training_outputs=array(described["training_outputs"]),
-    )
-
-
-def encode_setting(kernel: Any) -> Any:
-    """Return a kernel setting as JSON: its name, or the parts and numbers of a kernel of ours."""
-    if isinstance(kernel, str):
-        return kernel
-    node = as_kernel(kernel)
-    if isinstance(node, Foreign):
-        return {"foreign": []}
-    if isinstance(node, (Sum, Product)):
-        return {"class": type(node).__name__, "parts": [encode_setting(part) for part in node.parts]}
-    fields = {name: getattr(node, name) for name in ("lengthscale", "variance") if hasattr(node, name)}
-    numbers = {name: value if value is None else np.asarray(value).tolist() for name, value in fields.items()}
-    return {"class": type(node).__name__, "numbers": numbers}
-
-
-def decode_setting(stored: Any, kernel: Any) -> Any:
-    """Undo :func:`encode_setting`."""
-    if isinstance(stored, str):
-        return stored
-    if "foreign" in stored:
-        return kernel
-    kind = _CLASSES[stored["class"]]
-    if "parts" in stored:
-        return kind(tuple(as_kernel(decode_setting(part, kernel)) for part in stored["parts"]))
-    numbers = stored["numbers"].items()
-    return kind(**{name: jnp.asarray(value) if isinstance(value, list) else value for name, value in numbers})
-
-
-def prior_as_setting(prior: Prior) -> Any:
-    """Return a stored prior mapping as a user would pass it, None where there is nothing to pass."""
-    if prior.kind == "columns":
-        return Columns(*prior.positions)
-    if prior.kind == "affine" and prior.matrix is not None:
-        return Affine(prior.matrix, prior.offset)
-    return prior.function or prior.learned
-
-
-@contextmanager
-def reading(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn what a damaged description causes into one clear error."""
-    try:
-        yield
-    except ModelFileError:
-        raise
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise ModelFileError(
-            f"{path}: its description does not fit its contents ({type(error).__name__}: {error}). "
-            "Save the model again."
-        ) from error

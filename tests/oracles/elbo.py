@@ -71,9 +71,7 @@ def _log_likelihood_row(y, x_bar, latents, weights, noise):
     """E log N(y | sum_q a_q f_q(x_bar), noise) under q(f) at one known x_bar: the summand of the bounds."""
     mean, spread = 0.0, 0.0
     for q, latent in enumerate(latents):
-        mu, nu = sparse_marginal(
-            x_bar, latent["kernel"], latent["Z"], latent["m"], latent["S"], latent["jitter"]
-        )
+        mu, nu = sparse_marginal(x_bar, latent["kernel"], latent["Z"], latent["m"], latent["S"], latent["jitter"])
         mean += weights[q] * mu
         spread += weights[q] ** 2 * nu
     log_density = -0.5 * (math.log(2.0 * math.pi * noise) + (y - mean) ** 2 / noise)
@@ -159,9 +157,7 @@ def elbo_hsvlmc(tasks, latents, mixing, noise, mapping_posteriors=(), kl_weight=
     """
 
     def row_penalty(task, i):
-        return kl_weight * kl_aligned_row(
-            task["mean"][i], task["variance"][i], task["nominal"][i], task["nu_g0"]
-        )
+        return kl_weight * kl_aligned_row(task["mean"][i], task["variance"][i], task["nominal"][i], task["nu_g0"])
 
     return _with_penalties(elbo_g0(tasks, latents, mixing, noise), tasks, row_penalty, mapping_posteriors)
 
@@ -193,9 +189,7 @@ def predictive_moments(mean, variance, latents, weights, noise, points):
     for weight, x in gauss_hermite_grid(mean, variance, points):
         mu, nu = 0.0, noise
         for q, latent in enumerate(latents):
-            mu_q, nu_q = sparse_marginal(
-                x, latent["kernel"], latent["Z"], latent["m"], latent["S"], latent["jitter"]
-            )
+            mu_q, nu_q = sparse_marginal(x, latent["kernel"], latent["Z"], latent["m"], latent["S"], latent["jitter"])
             mu += weights[q] * mu_q
             nu += weights[q] ** 2 * nu_q
         first += weight * mu

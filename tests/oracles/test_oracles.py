@@ -80,9 +80,7 @@ def test_marginal_with_one_inducing_point_by_hand():
     # K = 2 + 0.5, k = 2 exp(-1/2): mean = k m / K, variance = 2 + (k / K)^2 S - k^2 / K.
     k = 2.0 * math.exp(-0.5)
     kernel = functools.partial(se, lengthscales=[1.0], variance=2.0)
-    found = sparse_marginal(
-        np.array([1.0]), kernel, np.zeros((1, 1)), np.array([0.6]), np.array([[0.4]]), 0.5
-    )
+    found = sparse_marginal(np.array([1.0]), kernel, np.zeros((1, 1)), np.array([0.6]), np.array([[0.4]]), 0.5)
     assert found == pytest.approx((k * 0.6 / 2.5, 2.0 + (k / 2.5) ** 2 * 0.4 - k**2 / 2.5), abs=1e-13)
 
 

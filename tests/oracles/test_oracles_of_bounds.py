@@ -31,9 +31,7 @@ def test_expected_log_likelihood_is_the_integral_over_the_mixed_function():
     expected = [0.0, 0.0]
     for t, task in enumerate(tasks):
         for x, y in zip(task["aligned"], task["y"], strict=True):
-            moments = [
-                sparse_marginal(x, *(u[k] for k in ("kernel", "Z", "m", "S", "jitter"))) for u in latents
-            ]
+            moments = [sparse_marginal(x, *(u[k] for k in ("kernel", "Z", "m", "S", "jitter"))) for u in latents]
             mean = sum(a * mu for a, (mu, _) in zip(MIXING[t], moments, strict=True))
             spread = sum(a**2 * nu for a, (_, nu) in zip(MIXING[t], moments, strict=True))
             f = norm(mean, math.sqrt(spread))
@@ -136,8 +134,7 @@ def test_many_draws_approach_the_quadrature():
     latents, tasks = two_latents(rng), gaussian_tasks(rng)
     nodes = elbo_hsvlmc([tasks[0] | {"quadrature": 15}], latents, MIXING, NOISE)["expected_log_likelihood"]
     sampled = [
-        elbo_hsvlmc([tasks[0] | {"draws": rng.normal(size=(1, 3, 2))}], latents, MIXING, NOISE)
-        for _ in range(300)
+        elbo_hsvlmc([tasks[0] | {"draws": rng.normal(size=(1, 3, 2))}], latents, MIXING, NOISE) for _ in range(300)
     ]
     values = np.array([terms["expected_log_likelihood"] for terms in sampled])
     assert abs(values.mean() - nodes) < 4 * values.std(ddof=1) / math.sqrt(300)

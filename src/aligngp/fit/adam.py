@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import equinox as eqx
@@ -20,6 +20,7 @@ import optax
 
 from aligngp.data.batches import Batches
 from aligngp.errors import AligngpWarning, TrainingError
+from aligngp.fit.diagnosis import explain
 from aligngp.model import Model
 from aligngp.objective.elbo import TaskBatch, Terms, elbo
 from aligngp.parameters import join, resolve, split
@@ -29,9 +30,12 @@ _CHUNK = 200
 _SECONDS_A_CHUNK = 0.5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class History:
-    """The objective while training: iteration numbers, values of the bound, seconds since the start."""
+    """The objective while training: iteration numbers from 1, values of the bound, seconds since the start.
+
+    A value is the bound in front of the iteration's update, on its batch and draws, scaled to all rows.
+    """
 
     iteration: np.ndarray
     objective: np.ndarray
@@ -47,7 +51,7 @@ class AdamSettings:
     num_samples: int = 1
     expectation: Expectation = "sampled"
     patience: int | None = None
-    """Stop when the mean bound of that many iterations is no better than that of the same number before."""
+    """After every ``patience`` iterations: stop if their mean bound is not above that of as many before them."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,8 @@ class _Chunk(eqx.Module):
 
     rows: tuple[Array | None, ...]
     scales: tuple[float, ...] = eqx.field(static=True)
+    room: int = eqx.field(static=True, default=_CHUNK)
+    """Most steps in a chunk: one size for all, so that they run the same compiled loop."""
 
 
 def train(
@@ -82,53 +88,55 @@ def train(
 ) -> tuple[Model, History]:
     """Maximise the bound by Adam; return the model and the history.
 
-    Ctrl-C returns the best model so far, with a warning. Raises TrainingError when the bound stops being finite.
+    Iteration k draws its aligned inputs by ``fold_in(key, k)`` and takes the k-th batch of ``Batches(..., seed)``.
+    Ctrl-C returns the model at the end of the chunk with the best mean bound, with a warning; before the first chunk
+    has ended there is none, and it goes through. Raises TrainingError when the bound or an update is not finite.
     """
     trainable, rest = split(model)
-    optimiser = optax.adam(settings.learning_rate)
-    state = _State(trainable, optimiser.init(trainable), jnp.zeros((), jnp.int32))
-    source = Batches([batch.y.shape[0] for batch in data.batches], data.batch_sizes, seed)
-    scales = tuple(
-        1.0 if size is None or size >= batch.y.shape[0] else batch.y.shape[0] / size
-        for batch, size in zip(data.batches, data.batch_sizes, strict=True)
-    )
+    # Weak types would become strong in the first update, and the loop would be compiled a second time.
+    trainable = jax.tree.map(lambda leaf: jnp.asarray(leaf, leaf.dtype), trainable)
+    state = _State(trainable, optax.adam(settings.learning_rate).init(trainable), jnp.zeros((), jnp.int32))
+    batches = jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, data.batches)
+    rows = [batch.y.shape[0] for batch in batches]
+    source = Batches(rows, data.batch_sizes, seed)
+    scales = tuple(max(1.0, n / (size or n)) for n, size in zip(rows, data.batch_sizes, strict=True))
+    step = replace(settings, iterations=1, patience=None)  # how long it goes on is no reason to compile it anew
     best, best_value = trainable, -np.inf
     objectives: list[np.ndarray] = []
     seconds: list[np.ndarray] = []
     start, done, size = time.perf_counter(), 0, 1
     try:
         while done < settings.iterations:
-            count = min(size, _CHUNK, settings.iterations - done)
+            count = min(size, settings.iterations - done)
             if settings.patience is not None:  # the rule looks at fixed iterations, so that it is repeatable
                 count = min(count, settings.patience - done % settings.patience)
             began = time.perf_counter()
-            chunk = _Chunk(tuple(_padded(rows) for rows in source.draw(count)), scales)
-            state, values = _advance(state, rest, data.batches, chunk, jnp.int32(count), key, settings)
+            chunk = _Chunk(tuple(_padded(part) for part in source.draw(count)), scales, _CHUNK)
+            before = state
+            state, values = _advance(state, rest, batches, chunk, jnp.int32(count), key, step)
             values = np.asarray(values)[:count]
             elapsed = time.perf_counter() - began
-            if not np.all(np.isfinite(values)):
-                _explain(state, rest, data, chunk, values, done, key, settings)
+            if not (np.isfinite(values[-1]) and _fine(state)):
+                raise _failure(before, rest, batches, chunk, count, data.names, key, step)
             objectives.append(values)
-            seconds.append(np.linspace(began - start, began - start + elapsed, count + 1)[1:])
-            done += count
+            seconds.append(began - start + elapsed * np.arange(1, count + 1) / count)
             # The first call compiles, so it says nothing about speed; then chunks grow to their time.
-            size = size * 2 if elapsed < _SECONDS_A_CHUNK or done == 1 else max(1, size // 2)
+            quick = done == 0 or elapsed < _SECONDS_A_CHUNK
+            size = min(2 * size, _CHUNK) if quick else max(1, size // 2)
+            done += count
             if values.mean() > best_value:
                 best, best_value = state.trainable, values.mean()
             if progress is not None:
                 progress(done, settings.iterations, float(values[-1]))
-            if (
-                settings.patience is not None
-                and done % settings.patience == 0
-                and _stalled(objectives, settings.patience)
-            ):
+            if stalled(objectives, settings.patience):
                 break
         final = state.trainable
     except KeyboardInterrupt:
         if not objectives:
             raise
         warnings.warn(
-            f"Training was interrupted after {done} of {settings.iterations} iterations; the best model is kept.",
+            f"Training was interrupted after {done} of {settings.iterations} iterations; the best model so far is "
+            "kept.",
             AligngpWarning,
             stacklevel=2,
         )
@@ -136,6 +144,20 @@ def train(
     values = np.concatenate(objectives) if objectives else np.zeros(0)
     history = History(np.arange(1, values.size + 1), values, np.concatenate(seconds) if seconds else np.zeros(0))
     return join(final, rest), history
+
+
+def ended(history: History, settings: AdamSettings) -> bool:
+    """Tell whether a training went on to its end, by its length or by its patience, and was not interrupted."""
+    return history.objective.size >= settings.iterations or stalled([history.objective], settings.patience)
+
+
+def stalled(objectives: Sequence[np.ndarray], patience: int | None) -> bool:
+    """Tell whether patience is at its end: see :class:`AdamSettings`."""
+    done = sum(values.size for values in objectives)
+    if patience is None or done < 2 * patience or done % patience:
+        return False
+    values = np.concatenate(objectives)
+    return bool(values[-patience:].mean() <= values[-2 * patience : -patience].mean())
 
 
 def bound(
@@ -181,7 +203,11 @@ def take(batch: TaskBatch, index: Array | None, scale: float) -> TaskBatch:
 
 @eqx.filter_jit
 def _advance(state, rest, batches, chunk: _Chunk, count, key, settings: AdamSettings):
-    """Run up to ``count`` steps; stop in front of the first update whose bound is not finite."""
+    """Run ``count`` steps; return the state and the bounds, NaN behind the first that is not finite.
+
+    An update that is not finite shows in the next bound, or in the state. Looking at every update here would cost a
+    small model a third of its time.
+    """
     step = step_function(rest, batches, chunk.scales, key, settings)
 
     def unfinished(carry):
@@ -190,51 +216,57 @@ def _advance(state, rest, batches, chunk: _Chunk, count, key, settings: AdamSett
 
     def body(carry):
         state, done, values = carry
-        rows = tuple(None if part is None else part[done] for part in chunk.rows)
-        new, value = step(state, rows)
-        state = jax.tree.map(lambda old, fresh: jnp.where(jnp.isfinite(value), fresh, old), state, new)
+        state, value = step(state, _rows_of(chunk, done))
         return state, done + 1, values.at[done].set(value)
 
-    values = jnp.full((_CHUNK,), jnp.nan)
+    values = jnp.full((chunk.room,), jnp.nan)
     state, _, values = jax.lax.while_loop(unfinished, body, (state, jnp.zeros((), jnp.int32), values))
     return state, values
 
 
+def _failure(
+    state: _State, rest: Model, batches, chunk: _Chunk, count: int, names: Sequence[str], key, settings: AdamSettings
+) -> TrainingError:
+    """Walk through a chunk again from its first state; return the error of the step that cannot be taken."""
+    at = 0
+    while at < count - 1:  # if no other step fails it is the last
+        new, values = _advance(state, rest, batches, _from(chunk, at), jnp.int32(1), key, settings)
+        if not (np.isfinite(values[0]) and _fine(new)):
+            break
+        state, at = new, at + 1
+    rows = _rows_of(chunk, at)
+    return explain(
+        state.trainable,
+        rest,
+        tuple(take(*parts) for parts in zip(batches, rows, chunk.scales, strict=True)),
+        names,
+        jax.random.fold_in(key, state.iteration),
+        num_samples=settings.num_samples,
+        expectation=settings.expectation,
+        iteration=int(state.iteration) + 1,
+        learning_rate=settings.learning_rate,
+    )
+
+
+def _from(chunk: _Chunk, step: int) -> _Chunk:
+    """Return a chunk that begins with one of its later steps."""
+    rows = tuple(None if part is None else jnp.roll(part, -step, axis=0) for part in chunk.rows)
+    return replace(chunk, rows=rows)
+
+
+def _rows_of(chunk: _Chunk, step) -> list[Array | None]:
+    """Return the row numbers of one step of a chunk."""
+    return [None if part is None else part[step] for part in chunk.rows]
+
+
+@eqx.filter_jit
+def _fine(state: _State) -> Array:
+    """Tell whether the parameters and Adam's memory are finite."""
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(state)]))
+
+
 def _padded(rows: np.ndarray | None) -> jax.Array | None:
-    """Pad the row numbers of a chunk to one length, so that every chunk runs the same compiled loop."""
+    """Pad the row numbers of a chunk to its room."""
     if rows is None:
         return None
     return jnp.asarray(np.concatenate([rows, np.zeros((_CHUNK - rows.shape[0], rows.shape[1]), rows.dtype)]))
-
-
-def _stalled(objectives: list[np.ndarray], patience: int) -> bool:
-    """Tell whether the last ``patience`` iterations were on average no better than as many before them."""
-    values = np.concatenate(objectives)
-    if values.size < 2 * patience:
-        return False
-    return bool(values[-patience:].mean() <= values[-2 * patience : -patience].mean())
-
-
-def _explain(state, rest, data: TrainingData, chunk: _Chunk, values, done: int, key, settings) -> None:
-    """Raise an error that names the term and the task whose value is not finite, and says what to try."""
-    failed = int(np.flatnonzero(~np.isfinite(values))[0])
-    rows = [None if part is None else part[failed] for part in chunk.rows]
-    batches = tuple(take(b, i, s) for b, i, s in zip(data.batches, rows, chunk.scales, strict=True))
-    terms = bound(join(state.trainable, rest), batches, jax.random.fold_in(key, state.iteration), settings)
-    wrong = []
-    for name in ("expected_log_likelihood", "alignment_penalty", "mapping_penalty"):
-        per_task = np.asarray(getattr(terms, name))
-        wrong += [f"{name} of task {data.names[t]!r}" for t in np.flatnonzero(~np.isfinite(per_task))]
-    wrong += [f"latent_kl of latent GP {q + 1}" for q in np.flatnonzero(~np.isfinite(np.asarray(terms.latent_kl)))]
-    bad = [
-        jax.tree_util.keystr(path)
-        for path, leaf in jax.tree_util.tree_leaves_with_path(state.trainable)
-        if not np.all(np.isfinite(np.asarray(leaf)))
-    ]
-    where = "; ".join(wrong) if wrong else "the gradient"
-    broken = f" Parameters that are not finite: {', '.join(bad)}." if bad else ""
-    raise TrainingError(
-        f"The objective became {values[failed]} at iteration {done + failed + 1}: {where}.{broken} Try a smaller "
-        f"learning_rate (now {settings.learning_rate:g}), longer initial lengthscales, a larger initial_noise, or "
-        "fewer num_inducing; look for extreme values in the data of the task named."
-    )

@@ -15,14 +15,18 @@ from aligngp.objective.elbo import TaskBatch
 from aligngp.parameters import frozen, resolve
 from aligngp.typing import Array, Float, Scalar
 
+_OPTIONS = {"maxiter": 1000, "maxfun": 10_000, "ftol": 1e-14, "gtol": 1e-8}
+"""To rounding: the problem is small, D (Dt + 1) numbers."""
+
 
 def calibrate(low: Model, batch: TaskBatch, start: tuple[np.ndarray, np.ndarray], penalty: float) -> AffineMap:
-    """Return the frozen map that minimises the discrepancy by L-BFGS from the prior map.
+    """Return the frozen map that minimises the discrepancy, the minimum that L-BFGS finds from the prior map.
 
         sum_i (y_i - y_low(A x_i + b))^2 + penalty * |[A, b] - [A0, b0]|^2
 
-    ``low`` is a fitted single-task model of the common task; its posterior mean stands for the low-fidelity function,
-    which the paper takes as known.
+    ``start`` is A0 (D, Dt) and b0 (D,). ``low`` is a fitted single-task model of the common task; its posterior mean
+    stands for the low-fidelity function, which the paper takes as known. Outputs are compared as everything is,
+    standardised, every task's by its own mean and deviation.
     """
     first = tuple(jnp.asarray(part) for part in start)
     rows = jax.tree.map(jnp.asarray, batch.rows)
@@ -33,7 +37,7 @@ def calibrate(low: Model, batch: TaskBatch, start: tuple[np.ndarray, np.ndarray]
         return float(value), np.asarray(gradient, float)
 
     flat = np.concatenate([np.ravel(part) for part in first])
-    found = minimize(objective, flat, jac=True, method="L-BFGS-B", options={"maxiter": 500}).x
+    found = minimize(objective, flat, jac=True, method="L-BFGS-B", options=_OPTIONS).x
     matrix, offset = jnp.asarray(found[:cut].reshape(shape)), jnp.asarray(found[cut:])
     # Settled before the model is trained, and so left out of its training.
     return AffineMap(frozen(matrix), frozen(offset), frozen(first), penalty)

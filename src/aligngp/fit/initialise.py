@@ -69,8 +69,8 @@ def initial_model(
         for task, batch in enumerate(batches)
     )
     aligned = [
-        np.asarray(resolve(base).predictive(batch.rows).value) if base else batch.rows.nominal
-        for base, batch in zip([bases.get(task) for task in range(len(batches))], batches, strict=True)
+        np.asarray(resolve(bases[task]).predictive(batch.rows).value) if task in bases else batch.rows.nominal
+        for task, batch in enumerate(batches)
     ]
     rows = np.concatenate(aligned)
     inducing = inducing_inputs(rows, start.num_inducing or default_inducing(rows.shape[0]), seed)
@@ -151,7 +151,7 @@ def _mapping(
     """Return the mapping of one task: the prior one, as it is or as the base of a calibration."""
     if task == frame.common:
         return Nominal()
-    prior = base or _base(frame, task, batch)
+    prior = _base(frame, task, batch) if base is None else base
     if calibration in ("none", "linear"):
         return prior
     if calibration == "free":

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import jax
@@ -11,8 +12,8 @@ import numpy as np
 
 from aligngp.data.batches import resolve_batch_sizes
 from aligngp.data.tasks import TaskData
-from aligngp.errors import SettingError
-from aligngp.fit.adam import AdamSettings, History, TrainingData, train
+from aligngp.errors import AligngpWarning, SettingError, TrainingError
+from aligngp.fit.adam import AdamSettings, History, TrainingData, ended, train
 from aligngp.fit.imc import calibrate
 from aligngp.fit.initialise import Start, initial_model
 from aligngp.frame import Frame, affine_in_frame, alone
@@ -25,8 +26,12 @@ from aligngp.typing import Expectation, Progress
 
 log = logging.getLogger("aligngp")
 
-_ANALYTIC_ENTRIES = 20_000_000
-"""Largest N_t M^2 (summed over calibrated tasks) for which psi statistics are taken instead of samples."""
+_ANALYTIC_ENTRIES = 1_000_000
+"""Most psi statistics a step, B M^2 Q (Q + 1) / 2 over the calibrated tasks, that are taken instead of samples.
+
+Each costs some 20 ns with its gradient: at this size about what the rest of the step does.
+"""
+_SEEDS = 2**32
 
 
 @dataclass(frozen=True)
@@ -49,14 +54,27 @@ def fit_model(
     settings: Settings,
     progress: ProgressOf,
 ) -> Fitted:
-    """Fit the model that the settings describe; of several restarts the one with the best final bound is kept."""
+    """Fit the model that the settings describe; of several restarts the one with the best final bound is kept.
+
+    A restart that fails is left out with a warning; Ctrl-C leaves out those that have not begun.
+    """
+    number = settings.restarts or 1
     best: Fitted | None = None
-    for restart in range(settings.restarts or 1):
-        label = f"restart {restart + 1} of {settings.restarts}" if (settings.restarts or 1) > 1 else "training"
-        fitted = _fit_once(frame, tasks, batches, replace(settings, seed=settings.seed + restart), progress, label)
+    for restart in range(number):
+        label = f"restart {restart + 1} of {number}" if number > 1 else "training"
+        seeded = replace(settings, seed=(settings.seed + restart) % _SEEDS)
+        try:
+            fitted = _fit_once(frame, tasks, batches, seeded, progress, label)
+        except TrainingError as error:
+            if best is None and restart == number - 1:
+                raise
+            warnings.warn(f"{label} failed and is left out. {error}", AligngpWarning, stacklevel=2)
+            continue
         log.info("%s: final objective %.6g", label, _final(fitted.history))
         if best is None or _final(fitted.history) > _final(best.history):
             best = fitted
+        if not ended(fitted.history, fitted.adam):
+            break
     assert best is not None
     return best
 
@@ -90,35 +108,29 @@ def _fit_once(frame, tasks, batches, settings: Settings, progress: ProgressOf, l
     kinds = calibrations(frame, settings)
     noises = tuple(task.noise for task in tasks)
     starts = [_start(settings, name) for name in frame.names]
+    sizes = resolve_batch_sizes(settings.batch_size, frame.names, [batch.y.shape[0] for batch in batches])
     bases: dict[int, AffineMap] = {}
     if "linear" in kinds:
-        low = _low_fidelity(frame, batches, noises, settings, progress)
+        low = _low_fidelity(frame, batches, noises, sizes, settings, progress)
         for task in (t for t, kind in enumerate(kinds) if kind == "linear"):
             first = affine_in_frame(frame, task, tasks[task].X)
             bases[task] = calibrate(low, batches[task], first, settings.imc_penalty)
     model = initial_model(frame, batches, kinds, noises, starts, settings.seed, bases)
-    adam = _adam(settings, model, kinds, batches)
-    data = TrainingData(
-        batches,
-        resolve_batch_sizes(settings.batch_size, frame.names, [batch.y.shape[0] for batch in batches]),
-        frame.names,
-    )
-    key = jax.random.key(settings.seed)
-    model, history = train(model, data, key, settings.seed, adam, progress(label))
+    adam = _adam(settings, model, kinds, batches, sizes)
+    data = TrainingData(batches, sizes, frame.names)
+    model, history = train(model, data, jax.random.key(settings.seed), settings.seed, adam, progress(label))
     return Fitted(model, history, adam)
 
 
-def _low_fidelity(frame: Frame, batches, noises, settings: Settings, progress: ProgressOf) -> Model:
+def _low_fidelity(frame: Frame, batches, noises, sizes, settings: Settings, progress: ProgressOf) -> Model:
     """Return a single-task GP of the common task: IMC's first stage."""
     at = frame.common
-    only = (batches[at],)
-    name = frame.names[at]
+    name, only, size = frame.names[at], (batches[at],), (sizes[at],)
     model = initial_model(alone(frame, at), only, ("none",), (noises[at],), [_start(settings, name)], settings.seed, {})
-    sizes = resolve_batch_sizes(settings.batch_size, frame.names, [batch.y.shape[0] for batch in batches])
-    data = TrainingData(only, (sizes[at],), (name,))
-    adam = _adam(settings, model, ("none",), only)
+    adam = _adam(settings, model, ("none",), only, size)
     key = jax.random.key(settings.seed)
-    return train(model, data, key, settings.seed, adam, progress(f"single-task GP of {name!r}"))[0]
+    stage = progress(f"single-task GP of {name!r}")
+    return train(model, TrainingData(only, size, (name,)), key, settings.seed, adam, stage)[0]
 
 
 def _start(settings: Settings, task: str) -> Start:
@@ -136,19 +148,18 @@ def _start(settings: Settings, task: str) -> Start:
     )
 
 
-def _adam(settings: Settings, model: Model, kinds: tuple[str, ...], batches: tuple[TaskBatch, ...]) -> AdamSettings:
+def _adam(settings: Settings, model: Model, kinds: Sequence[str], batches, sizes) -> AdamSettings:
     return AdamSettings(
         iterations=settings.iterations,
         learning_rate=settings.learning_rate,
         num_samples=settings.num_samples,
-        expectation=_expectation(settings, model, kinds, batches),
+        expectation=_expectation(settings, model, kinds, batches, sizes),
         patience=settings.patience,
     )
 
 
-def _expectation(settings: Settings, model: Model, kinds, batches) -> Expectation:
+def _expectation(settings: Settings, model: Model, kinds: Sequence[str], batches, sizes) -> Expectation:
     """Return how expectations over aligned inputs are taken; ``"auto"`` counts what the closed form would cost."""
-    stochastic = [t for t, kind in enumerate(kinds) if kind in ("bayes", "embedded", "free")]
     if settings.expectation == "analytic" and not model.closed_form():
         raise SettingError(
             f"expectation='analytic' has a closed form for the SE kernel only, got kernel={settings.kernel!r}. Pass "
@@ -156,13 +167,14 @@ def _expectation(settings: Settings, model: Model, kinds, batches) -> Expectatio
         )
     if settings.expectation != "auto":
         return "analytic" if settings.expectation == "analytic" else "sampled"
+    stochastic = [t for t, kind in enumerate(kinds) if kind in ("bayes", "embedded", "free")]
     if not stochastic or not model.closed_form():
         return "sampled"
-    latents = len(model.latents)
-    inducing = model.latents[0].inducing.shape[0]
-    entries = sum(batches[t].y.shape[0] for t in stochastic) * inducing**2 * latents * (latents + 1) // 2
+    rows = sum(sizes[t] or batches[t].y.shape[0] for t in stochastic)
+    inducing, latents = model.latents[0].inducing.shape[0], len(model.latents)
+    entries = rows * inducing**2 * latents * (latents + 1) // 2
     choice = "analytic" if entries <= _ANALYTIC_ENTRIES else "sampled"
-    log.info("expectation over aligned inputs: %s (%d psi entries a step)", choice, entries)
+    log.info("expectation over aligned inputs: %s (%d psi statistics a step)", choice, entries)
     return choice
 
 

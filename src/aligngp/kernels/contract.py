@@ -8,6 +8,7 @@ from operator import add, mul
 
 import equinox as eqx
 
+from aligngp.errors import SettingError
 from aligngp.typing import Array, Float
 
 
@@ -32,11 +33,20 @@ class AbstractKernel(eqx.Module):
         ``lengthscale`` is the start for kernels whose own lengthscale was not given.
         """
 
-    def __add__(self, other: AbstractKernel) -> AbstractKernel:
-        return Sum((self, other))
+    def __add__(self, other: object) -> AbstractKernel:
+        return Sum((self, _part(other)))
 
-    def __mul__(self, other: AbstractKernel) -> AbstractKernel:
-        return Product((self, other))
+    def __mul__(self, other: object) -> AbstractKernel:
+        return Product((self, _part(other)))
+
+
+def _part(kernel: object) -> AbstractKernel:
+    if not isinstance(kernel, AbstractKernel):
+        raise SettingError(
+            f"kernel: expected another of aligngp.kernels to add or multiply, got {type(kernel).__name__}. A GPJax "
+            "kernel becomes one by aligngp.kernels.Foreign(kernel)."
+        )
+    return kernel
 
 
 class Sum(AbstractKernel):

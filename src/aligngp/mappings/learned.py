@@ -3,6 +3,7 @@
 import numpy as np
 
 _RIDGE = 1e-2
+_SMALLEST_SPREAD = 1e-3
 
 
 def first_guess(
@@ -18,7 +19,10 @@ def first_guess(
     common_basis = _directions(common, common_y, init == "supervised")
     matrix = np.zeros((common.shape[1], own.shape[1]))
     for source, target in zip(own_basis.T, common_basis.T, strict=False):
-        spread = np.std(common @ target) / max(float(np.std(own @ source)), 1e-3)
+        width = float(np.std(own @ source))
+        if width < _SMALLEST_SPREAD:  # inputs that move together: nothing is known of this direction
+            continue
+        spread = np.std(common @ target) / width
         sign = np.sign(_slope(own @ source, y) * _slope(common @ target, common_y)) or 1.0
         matrix += sign * spread * np.outer(target, source)
     return matrix, common.mean(axis=0) - matrix @ own.mean(axis=0)

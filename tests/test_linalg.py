@@ -1,0 +1,85 @@
+"""Factorisations and their hand-written gradients, against NumPy, plain JAX and finite differences."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.scipy.linalg import solve_triangular
+
+from aligngp.linalg import DEFAULT_JITTER, add_jitter, inverse_factor, lower_factor
+from problems import central, quick
+
+SIZE = 5
+rng = np.random.default_rng(0)
+ROOT = rng.normal(size=(SIZE, SIZE))
+K = ROOT @ ROOT.T + np.eye(SIZE)
+WEIGHTS, WEIGHT = jnp.asarray(rng.normal(size=(SIZE, SIZE))), 0.7
+DIRECTION = rng.normal(size=(SIZE, SIZE))
+DIRECTION = DIRECTION + DIRECTION.T
+
+
+def plain_inverse_factor(covariance):
+    """The same by automatic differentiation."""
+    factor = jnp.linalg.cholesky(covariance)
+    return solve_triangular(factor, jnp.eye(SIZE), lower=True), jnp.sum(jnp.log(jnp.diagonal(factor)))
+
+
+def weighed(function):
+    """A number that depends on both results, non-linearly, so that second derivatives see everything."""
+
+    def value(covariance):
+        inverse, half = function(covariance)
+        return jnp.sum(jnp.sin(WEIGHTS * inverse)) + WEIGHT * half**2
+
+    return value
+
+
+def test_jitter_is_relative_to_the_mean_of_the_diagonal():
+    K = np.diag([1.0, 2.0, 6.0])
+    np.testing.assert_allclose(add_jitter(jnp.asarray(K), 0.1), K + 0.3 * np.eye(3), rtol=1e-15)
+    np.testing.assert_allclose(add_jitter(jnp.asarray(1e6 * K), 0.1), 1e6 * (K + 0.3 * np.eye(3)), rtol=1e-15)
+    np.testing.assert_allclose(add_jitter(jnp.asarray(K)) - K, DEFAULT_JITTER * 3.0 * np.eye(3), rtol=1e-9)
+
+
+def test_inverse_factor_against_numpy():
+    inverse, half = inverse_factor(jnp.asarray(K))
+    np.testing.assert_allclose(inverse, np.linalg.inv(np.linalg.cholesky(K)), rtol=1e-10, atol=1e-14)
+    np.testing.assert_allclose(half, 0.5 * np.linalg.slogdet(K)[1], rtol=1e-13)
+
+
+def test_gradient_of_inverse_factor_is_that_of_plain_jax():
+    found, expected = (quick(jax.grad(weighed(f)))(jnp.asarray(K)) for f in (inverse_factor, plain_inverse_factor))
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-14)
+
+
+@pytest.mark.parametrize("part", [0, 1])
+def test_gradient_of_each_result_alone(part):
+    def gradient(function):
+        value = jax.grad(lambda covariance: jnp.sum(jnp.atleast_1d(function(covariance)[part]) ** 2))
+        return quick(value)(jnp.asarray(K))
+
+    expected = gradient(plain_inverse_factor)
+    np.testing.assert_allclose(gradient(inverse_factor), expected, rtol=1e-10, atol=1e-14)
+
+
+def test_gradient_of_inverse_factor_matches_finite_differences():
+    value = quick(weighed(inverse_factor))
+    found = np.sum(quick(jax.grad(weighed(inverse_factor)))(jnp.asarray(K)) * DIRECTION)
+    np.testing.assert_allclose(found, central(lambda step: value(jnp.asarray(K + step * DIRECTION))), rtol=1e-8)
+
+
+def test_second_derivative_of_inverse_factor_matches_finite_differences():
+    gradient = jax.grad(weighed(inverse_factor))
+    again = quick(jax.grad(lambda covariance: jnp.sum(gradient(covariance) * DIRECTION)))
+    compiled = quick(gradient)
+    expected = central(lambda step: compiled(jnp.asarray(K + step * DIRECTION)))
+    np.testing.assert_allclose(again(jnp.asarray(K)), expected, rtol=1e-8, atol=1e-10)
+
+
+def test_lower_factor_of_a_covariance_and_of_a_singular_one():
+    factor = np.asarray(lower_factor(jnp.asarray(K), 1e-3))
+    np.testing.assert_allclose(factor @ factor.T, K + 1e-3 * np.mean(np.diag(K)) * np.eye(SIZE), rtol=1e-12)
+    np.testing.assert_allclose(factor, np.tril(factor), atol=0)
+    singular = np.outer(ROOT[0], ROOT[0])
+    factor = np.asarray(lower_factor(jnp.asarray(singular)))
+    np.testing.assert_allclose(factor @ factor.T, singular, atol=2 * DEFAULT_JITTER * np.mean(np.diag(singular)))
