@@ -1,7 +1,7 @@
 """Peak memory of predictions: ``python -m benchmarks.predict_memory``.
 
-A process for each number of rows fits a small HSVLMC (D=16 common inputs of Dt=21, M=100), then predicts. What counts is
-the peak above that after a prediction of 10000 rows; the inputs are held before, the two outputs are in it.
+A process for each number of rows fits a small HSVLMC (D=16 common inputs of Dt=21, M=100), then predicts. What counts
+is the peak above that after a prediction of 10000 rows; the inputs are held before, the two outputs are in it.
 Rows go to results/predict_memory.csv.
 """
 

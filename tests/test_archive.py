@@ -101,10 +101,20 @@ def test_kernels_of_another_library_are_passed_again(again):
         ({}, r"model.agp: the model uses RBF, a kernel of another library.*agp.load\(path, kernel=...\)"),
         ({"kernel": kernel}, "the model uses Matern32, a kernel of another library.*mapping_kernel"),
         ({"mapping_kernel": mapping_kernel, "kernel": gpjax.kernels.RBF()}, "uses RBF.*sums and products included"),
-        ({"kernel": kernel, "mapping_kernel": gpjax.kernels.RBF()}, "fitted with Matern32 and 2 parameters.*is RBF"),
+        (
+            {"kernel": kernel, "mapping_kernel": gpjax.kernels.RBF()},
+            r"\(RBF\) is not .* \(Matern32 with .*\(2,\)",
+        ),
         (
             {"kernel": kernel, "mapping_kernel": gpjax.kernels.Matern32()},
-            r"fitted with Matern32 .*is Matern32 with others. Pass it as it was",
+            r"agp.load \(Matern32\) is not the one of the fit \(Matern32.*Pass it as it was",
+        ),
+        (
+            {
+                "kernel": kernel,
+                "mapping_kernel": gpjax.kernels.Matern52(lengthscale=jnp.array([0.5, 0.7]), n_dims=2),
+            },
+            r"agp.load \(Matern52\) is not the one of the fit \(Matern32",
         ),
     ]:
         with pytest.raises(agp.ModelFileError, match=message):

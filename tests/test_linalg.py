@@ -77,9 +77,19 @@ def test_second_derivative_of_inverse_factor_matches_finite_differences():
 
 
 def test_lower_factor_of_a_covariance_and_of_a_singular_one():
-    factor = np.asarray(lower_factor(jnp.asarray(K), 1e-3))
-    np.testing.assert_allclose(factor @ factor.T, K + 1e-3 * np.mean(np.diag(K)) * np.eye(SIZE), rtol=1e-12)
+    prior = jnp.full(SIZE, 5.0)
+    factor = np.asarray(lower_factor(jnp.asarray(K), prior))
+    added = DEFAULT_JITTER * np.mean(np.diag(K)) + 1e4 * np.finfo(float).eps * 5.0
+    np.testing.assert_allclose(factor @ factor.T, K + added * np.eye(SIZE), rtol=1e-12)
     np.testing.assert_allclose(factor, np.tril(factor), atol=0)
     singular = np.outer(ROOT[0], ROOT[0])
-    factor = np.asarray(lower_factor(jnp.asarray(singular)))
+    factor = np.asarray(lower_factor(jnp.asarray(singular), prior))
     np.testing.assert_allclose(factor @ factor.T, singular, atol=2 * DEFAULT_JITTER * np.mean(np.diag(singular)))
+
+
+def test_lower_factor_of_a_posterior_that_rounding_made_negative():
+    """What is left of a prior of variance 1 where everything is known: nothing but its rounding errors."""
+    rounding = 100 * np.finfo(float).eps * (np.eye(SIZE) - 2.0 * np.diag([1.0, 0, 0, 0, 0]))
+    factor = np.asarray(lower_factor(jnp.asarray(rounding), jnp.ones(SIZE)))
+    assert np.all(np.isfinite(factor))
+    assert np.max(np.abs(factor @ factor.T)) < 1e-11

@@ -12,6 +12,7 @@ from aligngp.typing import Array, Float, Scalar
 
 DEFAULT_JITTER = 1e-6
 """Relative to the mean of the diagonal, as an absolute one fails for large variances."""
+_ROUNDINGS = 1e4  # a covariance over 800 rows was found negative by 400 roundings of the prior variance
 
 
 def add_jitter(covariance: Float[Array, "M M"], relative: float = DEFAULT_JITTER) -> Float[Array, "M M"]:
@@ -48,6 +49,12 @@ def _backward(inverse, cotangents):
 inverse_factor.defvjp(_forward, _backward)
 
 
-def lower_factor(covariance: Float[Array, "N N"], relative: float = DEFAULT_JITTER) -> Float[Array, "N N"]:
-    """Return a lower factor of a covariance that may be nearly singular."""
-    return jnp.linalg.cholesky(add_jitter(covariance, relative))
+def lower_factor(covariance: Float[Array, "N N"], prior_variance: Float[Array, " N"]) -> Float[Array, "N N"]:
+    """Return a lower factor of a posterior covariance, which may be nearly singular.
+
+    Such a covariance is the prior's less what is known: its rounding errors are those of ``prior_variance``, however
+    small it is itself, and so is a part of its jitter.
+    """
+    rounding = _ROUNDINGS * jnp.finfo(covariance.dtype).eps * jnp.mean(prior_variance)
+    identity = jnp.eye(covariance.shape[0], dtype=covariance.dtype)
+    return jnp.linalg.cholesky(add_jitter(covariance) + rounding * identity)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from aligngp.gaussian import mixture_moments
-from aligngp.gp.psi import expected_cross, expected_product
+from aligngp.gp.psi import expected_cross, expected_product, in_double
 from aligngp.linalg import lower_factor
 from aligngp.mappings.contract import DiagonalGaussian, Point, Rows
 from aligngp.model import Model
@@ -87,7 +87,7 @@ def _moments(model: Model, task: int, rows: Rows, key, num_samples: int, analyti
     if isinstance(law, Point):
         return model.mix(task, *model.latent_marginals(law.value, model.factors()))
     if analytic:
-        return _psi_moments(model, task, law)
+        return _psi_moments(in_double(model), task, in_double(law))
     draws = law.sample(key, num_samples)
     mean, variance = model.latent_marginals(draws.reshape(-1, draws.shape[-1]), model.factors())
     mean, variance = model.mix(task, mean, variance)
@@ -146,13 +146,13 @@ def _draws(model: Model, task: int, rows: Rows, key, number: int):
     law = model.mappings[task].predictive(rows)
     if isinstance(law, Point):
         mean, covariance = _joint_at(model, task, law.value, factors)
-        return mean + noise @ lower_factor(covariance).T
+        return mean + noise @ lower_factor(covariance, _prior(model, task, law.value)).T
     draws = model.mappings[task].draw(rows, align, number)
 
     def one(pair):  # lax.map runs one after the other: no batched factorisation
         x, noise = pair
         mean, covariance = _joint_at(model, task, x, factors)
-        return mean + lower_factor(covariance) @ noise
+        return mean + lower_factor(covariance, _prior(model, task, x)) @ noise
 
     return jax.lax.map(one, (draws, noise))
 
@@ -166,3 +166,11 @@ def _joint_at(
         mean = mean + model.mixing[task, q] * m[:, 0]
         covariance = covariance + model.mixing[task, q] ** 2 * c[0]
     return mean, covariance
+
+
+def _prior(model: Model, task: int, x: Float[Array, "N D"]) -> Float[Array, " N"]:
+    """Return the variance of a task's function before any data."""
+    variances = [
+        weight**2 * latent.kernel.diagonal(x) for weight, latent in zip(model.mixing[task], model.latents, strict=True)
+    ]
+    return jnp.sum(jnp.stack(variances), axis=0)

@@ -36,6 +36,7 @@ class _OneThread:
         with self._lock:
             if self._inside == 0:
                 self._blas = self._blas or ThreadpoolController().select(user_api="blas")
+                _let_anyone_set()  # even inside of a limit that another Python thread has set
                 self._limits = self._blas.limit(limits=1, user_api="blas")
             self._inside += 1
 

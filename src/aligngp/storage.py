@@ -190,8 +190,8 @@ def _foreign(name: str, leaves: list[Any], kernel: Any) -> Foreign:
     same = type(kernel.kernel).__name__ == name and len(arrays) == len(leaves)
     if not same or any(flat[at].shape != leaf.shape for at, leaf in zip(arrays, leaves, strict=True)):
         raise ModelFileError(
-            f"the model was fitted with {name} and {len(leaves)} parameters, the kernel passed to agp.load is "
-            f"{type(kernel.kernel).__name__} with others. Pass it as it was at the fit."
+            f"the kernel passed to agp.load ({type(kernel.kernel).__name__}) is not the one of the fit ({name} with "
+            f"parameters of shapes {[leaf.shape for leaf in leaves]}). Pass it as it was at the fit."
         )
     for at, leaf in zip(arrays, leaves, strict=True):
         flat[at] = leaf

@@ -102,8 +102,7 @@ def train(
     scales = tuple(max(1.0, n / (size or n)) for n, size in zip(rows, data.batch_sizes, strict=True))
     step = replace(settings, iterations=1, patience=None)  # how long it goes on is no reason to compile it anew
     best, best_value = trainable, -np.inf
-    objectives: list[np.ndarray] = []
-    seconds: list[np.ndarray] = []
+    record: list[tuple[np.ndarray, np.ndarray]] = []  # bounds and seconds of every chunk
     start, done, size = time.perf_counter(), 0, 1
     try:
         while done < settings.iterations:
@@ -118,8 +117,7 @@ def train(
             elapsed = time.perf_counter() - began
             if not (np.isfinite(values[-1]) and _fine(state)):
                 raise _failure(before, rest, batches, chunk, count, data.names, key, step)
-            objectives.append(values)
-            seconds.append(began - start + elapsed * np.arange(1, count + 1) / count)
+            record.append((values, began - start + elapsed * np.arange(1, count + 1) / count))
             # The first call compiles, so it says nothing about speed; then chunks grow to their time.
             quick = done == 0 or elapsed < _SECONDS_A_CHUNK
             size = min(2 * size, _CHUNK) if quick else max(1, size // 2)
@@ -128,11 +126,11 @@ def train(
                 best, best_value = state.trainable, values.mean()
             if progress is not None:
                 progress(done, settings.iterations, float(values[-1]))
-            if stalled(objectives, settings.patience):
+            if stalled([bounds for bounds, _ in record], settings.patience):
                 break
         final = state.trainable
     except KeyboardInterrupt:
-        if not objectives:
+        if not record:
             raise
         warnings.warn(
             f"Training was interrupted after {done} of {settings.iterations} iterations; the best model so far is "
@@ -141,9 +139,8 @@ def train(
             stacklevel=2,
         )
         final = best
-    values = np.concatenate(objectives) if objectives else np.zeros(0)
-    history = History(np.arange(1, values.size + 1), values, np.concatenate(seconds) if seconds else np.zeros(0))
-    return join(final, rest), history
+    bounds, seconds = (np.concatenate([np.zeros(0), *(chunk[part] for chunk in record)]) for part in (0, 1))
+    return join(final, rest), History(np.arange(1, bounds.size + 1), bounds, seconds)
 
 
 def ended(history: History, settings: AdamSettings) -> bool:

@@ -9,13 +9,27 @@ For ``x ~ N(m, diag s)`` and SE kernels with variances v, w and lengthscales l, 
 with ``h = l^2 r^2 / (l^2 + r^2)`` and ``t = (r^2 z + l^2 c) / (l^2 + r^2)``, the product of two Gaussians in x.
 """
 
+from typing import TypeVar
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from aligngp.kernels import SquaredExponential
 from aligngp.typing import Array, Float
 
+Tree = TypeVar("Tree")
+
 _ROWS_AT_ONCE = 256
+
+
+def in_double(tree: Tree) -> Tree:
+    """Return a tree of arrays in full precision.
+
+    What is made of these expectations is a small difference of large numbers, of which single precision keeps nothing:
+    variances of zero, gradients of the wrong sign.
+    """
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, float) if eqx.is_inexact_array(leaf) else leaf, tree)
 
 
 def expected_cross(

@@ -89,5 +89,6 @@ def _law(gp: SparseGP, rows: Rows, offset) -> DiagonalGaussian:
 def _draw(gp: SparseGP, rows: Rows, offset, key: PRNGKeyArray, number: int) -> Float[Array, "S B D"]:
     mean, covariance = gp.joint(rows.own, gp.factor())
     noise = jax.random.normal(key, (number, *mean.shape), mean.dtype)
-    columns = [noise[:, :, d] @ lower_factor(covariance[d]).T for d in range(mean.shape[1])]
+    prior = gp.kernel.diagonal(rows.own)
+    columns = [noise[:, :, d] @ lower_factor(covariance[d], prior).T for d in range(mean.shape[1])]
     return offset + mean + jnp.stack(columns, axis=2)

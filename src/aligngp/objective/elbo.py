@@ -15,7 +15,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from aligngp.gp.psi import expected_cross, summed_product
+from aligngp.gp.psi import expected_cross, in_double, summed_product
 from aligngp.mappings.contract import DiagonalGaussian, Point, Rows
 from aligngp.model import Model
 from aligngp.typing import Array, Expectation, Float, PRNGKeyArray, Scalar
@@ -94,11 +94,13 @@ def _sampled(model: Model, laws, batches, key: PRNGKeyArray, num_samples: int) -
 
 def _analytic(model: Model, laws, batches) -> list[Scalar]:
     """Take the expectation in closed form: psi statistics where a law is Gaussian."""
-    factors = model.factors()
+    precise = in_double(model)
+    factors = precise.factors()
     points = [task for task, law in enumerate(laws) if isinstance(law, Point)]
     marginals = ()
     if points:
-        marginals = model.latent_marginals(jnp.concatenate([laws[task].value for task in points]), factors)
+        values = jnp.concatenate([laws[task].value for task in points])
+        marginals = model.latent_marginals(values, [factor.astype(values.dtype) for factor in factors])
     result, start = [], 0
     for task, (law, batch) in enumerate(zip(laws, batches, strict=True)):
         if isinstance(law, Point):
@@ -107,7 +109,8 @@ def _analytic(model: Model, laws, batches) -> list[Scalar]:
             density = jnp.sum(model.likelihoods[task].expected_log_density(batch.y, mean, variance))
             start = stop
         else:
-            density = _psi_log_likelihood(model, task, law, batch.y, factors)
+            density = _psi_log_likelihood(precise, task, in_double(law), in_double(batch.y), factors)
+            density = density.astype(batch.y.dtype)
         result.append(batch.scale * density)
     return result
 
