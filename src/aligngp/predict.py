@@ -10,7 +10,7 @@ import numpy as np
 from aligngp.gaussian import mixture_moments
 from aligngp.gp.psi import expected_cross, expected_product, in_double
 from aligngp.linalg import lower_factor
-from aligngp.mappings.contract import DiagonalGaussian, Point, Rows
+from aligngp.mappings.contract import DiagonalGaussian, Law, Point, Rows
 from aligngp.model import Model
 from aligngp.parameters import resolve
 from aligngp.typing import Array, Float, PRNGKeyArray
@@ -32,6 +32,8 @@ def moments(
     number = rows.own.shape[0]
     inducing = max(latent.inducing.shape[0] for latent in model.latents)
     a_row = inducing**2 if analytic else inducing * num_samples
+    if model.exact is not None:
+        a_row = model.exact.weights.shape[0]
     block = max(_SMALLEST_BLOCK, min(_BLOCK, _BLOCK_ENTRIES // a_row))
     mean, variance = np.empty(number), np.empty(number)
     for count, start in enumerate(range(0, number, block)):
@@ -84,14 +86,20 @@ def padded(rows: Rows, start: int, stop: int, block: int) -> Rows:
 def _moments(model: Model, task: int, rows: Rows, key, num_samples: int, analytic: bool):
     model = resolve(model)
     law = model.mappings[task].predictive(rows)
+    if model.exact is not None:
+        prior = model.prior_variance(task, _known(law), rows.own)
+        return model.exact.condition(_with_training_rows(model, task, _known(law), rows.own), prior)
+    own_mean, own_variance = model.own_marginals(task, rows.own)
     if isinstance(law, Point):
-        return model.mix(task, *model.latent_marginals(law.value, model.factors()))
-    if analytic:
-        return _psi_moments(in_double(model), task, in_double(law))
-    draws = law.sample(key, num_samples)
-    mean, variance = model.latent_marginals(draws.reshape(-1, draws.shape[-1]), model.factors())
-    mean, variance = model.mix(task, mean, variance)
-    return mixture_moments(mean.reshape(draws.shape[:2]), variance.reshape(draws.shape[:2]))
+        mean, variance = model.mix(task, *model.latent_marginals(law.value, model.factors()))
+    elif analytic:
+        mean, variance = _psi_moments(in_double(model), task, in_double(law))
+    else:
+        draws = law.sample(key, num_samples)
+        mean, variance = model.latent_marginals(draws.reshape(-1, draws.shape[-1]), model.factors())
+        mean, variance = model.mix(task, mean, variance)
+        mean, variance = mixture_moments(mean.reshape(draws.shape[:2]), variance.reshape(draws.shape[:2]))
+    return mean + own_mean, variance + own_variance
 
 
 def _psi_moments(model: Model, task: int, law: DiagonalGaussian) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
@@ -116,6 +124,22 @@ def _psi_moments(model: Model, task: int, law: DiagonalGaussian) -> tuple[Float[
     return mean, second - mean**2
 
 
+def _known(law: Law) -> Float[Array, "N D"]:
+    assert isinstance(law, Point)  # there is no exact posterior over uncertain inputs
+    return law.value
+
+
+def _with_training_rows(
+    model: Model, task: int, x: Float[Array, "K D"], own: Float[Array, "K Dt"]
+) -> Float[Array, "K N"]:
+    """Return the prior covariance of a task's function at new rows with all training rows."""
+    assert model.exact is not None
+    pairs = enumerate(zip(model.exact.aligned, model.exact.own, strict=True))
+    return jnp.concatenate(
+        [model.prior_covariance((task, other), (x, rows), (own, theirs)) for other, (rows, theirs) in pairs], axis=1
+    )
+
+
 @eqx.filter_jit
 def _aligned(model: Model, task: int, rows: Rows):
     law = resolve(model).mappings[task].predictive(rows)
@@ -127,12 +151,12 @@ def _aligned(model: Model, task: int, rows: Rows):
 @eqx.filter_jit
 def _joint(model: Model, task: int, rows: Rows, key, num_samples: int):
     model = resolve(model)
-    factors = model.factors()
+    factors = () if model.exact is not None else model.factors()
     law = model.mappings[task].predictive(rows)
     if isinstance(law, Point):
-        return _joint_at(model, task, law.value, factors)
+        return _joint_at(model, task, law.value, rows.own, factors)
     draws = model.mappings[task].draw(rows, key, num_samples)
-    means, covariances = jax.lax.map(lambda x: _joint_at(model, task, x, factors), draws)
+    means, covariances = jax.lax.map(lambda x: _joint_at(model, task, x, rows.own, factors), draws)
     centred = means - jnp.mean(means, axis=0)
     return jnp.mean(means, axis=0), jnp.mean(covariances, axis=0) + centred.T @ centred / num_samples
 
@@ -140,37 +164,36 @@ def _joint(model: Model, task: int, rows: Rows, key, num_samples: int):
 @eqx.filter_jit
 def _draws(model: Model, task: int, rows: Rows, key, number: int):
     model = resolve(model)
-    factors = model.factors()
+    factors = () if model.exact is not None else model.factors()
     align, function = jax.random.split(key)
     noise = jax.random.normal(function, (number, rows.own.shape[0]), rows.own.dtype)
     law = model.mappings[task].predictive(rows)
     if isinstance(law, Point):
-        mean, covariance = _joint_at(model, task, law.value, factors)
-        return mean + noise @ lower_factor(covariance, _prior(model, task, law.value)).T
+        mean, covariance = _joint_at(model, task, law.value, rows.own, factors)
+        return mean + noise @ lower_factor(covariance, model.prior_variance(task, law.value, rows.own)).T
     draws = model.mappings[task].draw(rows, align, number)
 
     def one(pair):  # lax.map runs one after the other: no batched factorisation
         x, noise = pair
-        mean, covariance = _joint_at(model, task, x, factors)
-        return mean + lower_factor(covariance, _prior(model, task, x)) @ noise
+        mean, covariance = _joint_at(model, task, x, rows.own, factors)
+        return mean + lower_factor(covariance, model.prior_variance(task, x, rows.own)) @ noise
 
     return jax.lax.map(one, (draws, noise))
 
 
 def _joint_at(
-    model: Model, task: int, x: Float[Array, "N D"], factors
+    model: Model, task: int, x: Float[Array, "N D"], own: Float[Array, "N Dt"], factors
 ) -> tuple[Float[Array, " N"], Float[Array, "N N"]]:
+    if model.exact is not None:
+        prior = model.prior_covariance((task, task), (x, x), (own, own))
+        return model.exact.condition_jointly(_with_training_rows(model, task, x, own), prior)
     mean, covariance = jnp.zeros(x.shape[:1], x.dtype), jnp.zeros((x.shape[0], x.shape[0]), x.dtype)
     for q, (latent, factor) in enumerate(zip(model.latents, factors, strict=True)):
         m, c = latent.joint(x, factor)
         mean = mean + model.mixing[task, q] * m[:, 0]
         covariance = covariance + model.mixing[task, q] ** 2 * c[0]
+    residual = model.residual(task)
+    if residual is not None:
+        m, c = residual.joint(own, residual.factor())
+        mean, covariance = mean + m[:, 0], covariance + c[0]
     return mean, covariance
-
-
-def _prior(model: Model, task: int, x: Float[Array, "N D"]) -> Float[Array, " N"]:
-    """Return the variance of a task's function before any data."""
-    variances = [
-        weight**2 * latent.kernel.diagonal(x) for weight, latent in zip(model.mixing[task], model.latents, strict=True)
-    ]
-    return jnp.sum(jnp.stack(variances), axis=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -18,7 +19,7 @@ from aligngp.objective.elbo import TaskBatch, Terms, elbo
 from aligngp.parameters import join, resolve
 from aligngp.typing import Expectation, PRNGKeyArray
 
-_PER_TASK = ("expected_log_likelihood", "alignment_penalty", "mapping_penalty")
+_PER_TASK = ("expected_log_likelihood", "alignment_penalty", "mapping_penalty", "residual_kl")
 
 
 def explain(
@@ -99,8 +100,9 @@ def _only(model: Model, batches: Sequence[TaskBatch], task: int) -> tuple[Model,
         mappings[t], likelihoods[t] = Nominal(), Gaussian(jnp.ones(()))
         rows, y = jax.tree.map(lambda leaf: jnp.zeros_like(leaf[:1]), (batches[t].rows, batches[t].y))
         chosen[t] = TaskBatch(rows, y)
-    model = eqx.tree_at(lambda m: (m.mappings, m.likelihoods), model, (tuple(mappings), tuple(likelihoods)))
-    return model, tuple(chosen)
+    residuals = tuple(residual if t == task else None for t, residual in enumerate(model.residuals))
+    alone = replace(model, mappings=tuple(mappings), likelihoods=tuple(likelihoods), residuals=residuals)
+    return alone, tuple(chosen)
 
 
 def _not_finite(tree: Any) -> list[str]:

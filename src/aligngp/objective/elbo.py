@@ -1,7 +1,8 @@
 """The evidence lower bound of every model of the paper, as named terms.
 
     total = sum_t scale_t sum_{i in B_t} E log p(y_i | f_i)  -  sum_q KL[q(u_q) || p(u_q)]
-            - sum_t mapping_penalty_t  -  sum_t scale_t sum_{i in B_t} alignment_penalty_i
+            - sum_t KL[q(u_h^t) || p(u_h^t)]  -  sum_t mapping_penalty_t
+            - sum_t scale_t sum_{i in B_t} alignment_penalty_i
 
 With Point laws this is eq_elbo_hsvlmc_g0 (and eq_elbo_hsvlmc_g0_B on batches), with a residual GP
 eq_elbo_hsvlmc_final, with an embedded one eq_elbo_hsvlmc_em: the mapping's contract decides.
@@ -16,6 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from aligngp.gp.psi import expected_cross, in_double, summed_product
+from aligngp.gp.sparse import SparseGP
 from aligngp.mappings.contract import DiagonalGaussian, Point, Rows
 from aligngp.model import Model
 from aligngp.typing import Array, Expectation, Float, PRNGKeyArray, Scalar
@@ -36,12 +38,13 @@ class Terms(eqx.Module):
     alignment_penalty: Float[Array, " T"]
     mapping_penalty: Float[Array, " T"]
     latent_kl: Float[Array, " Q"]
+    residual_kl: Float[Array, " T"]
 
     @property
     def total(self) -> Scalar:
         """Return the bound."""
         costs = jnp.sum(self.alignment_penalty) + jnp.sum(self.mapping_penalty) + jnp.sum(self.latent_kl)
-        return jnp.sum(self.expected_log_likelihood) - costs
+        return jnp.sum(self.expected_log_likelihood) - costs - jnp.sum(self.residual_kl)
 
 
 def elbo(
@@ -69,7 +72,12 @@ def elbo(
         alignment_penalty=jnp.stack(penalties),
         mapping_penalty=jnp.stack([mapping.global_penalty() for mapping in model.mappings]),
         latent_kl=jnp.stack([latent.kl() for latent in model.latents]),
+        residual_kl=jnp.stack([_kl(model.residual(task)) for task in range(len(batches))]),
     )
+
+
+def _kl(residual: SparseGP | None) -> Scalar:
+    return jnp.zeros(()) if residual is None else residual.kl()
 
 
 def _sampled(model: Model, laws, batches, key: PRNGKeyArray, num_samples: int) -> list[Scalar]:
@@ -85,8 +93,10 @@ def _sampled(model: Model, laws, batches, key: PRNGKeyArray, num_samples: int) -
         stop = start + rows.shape[0]
         mean, variance = model.mix(task, means[start:stop], variances[start:stop])
         shape = draw.shape[:2]
+        own_mean, own_variance = model.own_marginals(task, batch.rows.own)
+        mean, variance = mean.reshape(shape) + own_mean, variance.reshape(shape) + own_variance
         y = jnp.broadcast_to(batch.y, shape)
-        densities = model.likelihoods[task].expected_log_density(y, mean.reshape(shape), variance.reshape(shape))
+        densities = model.likelihoods[task].expected_log_density(y, mean, variance)
         result.append(batch.scale * jnp.sum(densities) / shape[0])
         start = stop
     return result
@@ -106,22 +116,26 @@ def _analytic(model: Model, laws, batches) -> list[Scalar]:
         if isinstance(law, Point):
             stop = start + batch.y.shape[0]
             mean, variance = model.mix(task, *(part[start:stop] for part in marginals))
-            density = jnp.sum(model.likelihoods[task].expected_log_density(batch.y, mean, variance))
+            own_mean, own_variance = model.own_marginals(task, batch.rows.own)
+            densities = model.likelihoods[task].expected_log_density(batch.y, mean + own_mean, variance + own_variance)
+            density = jnp.sum(densities)
             start = stop
         else:
-            density = _psi_log_likelihood(precise, task, in_double(law), in_double(batch.y), factors)
+            density = _psi_log_likelihood(precise, task, in_double(law), in_double(batch), factors)
             density = density.astype(batch.y.dtype)
         result.append(batch.scale * density)
     return result
 
 
-def _psi_log_likelihood(model: Model, task: int, law: DiagonalGaussian, y: Float[Array, " B"], factors) -> Scalar:
+def _psi_log_likelihood(model: Model, task: int, law: DiagonalGaussian, batch: TaskBatch, factors) -> Scalar:
     """Return ``sum_i E log N(y_i | f(x_bar_i), noise)`` over f and the Gaussian aligned inputs.
 
     In whitened coordinates, with ``W_qr = sum_i L_q^-1 E[k_q(Z_q, x) k_r(x, Z_r)] L_r^-T``:
     ``sum_i E f_i^2 = sum_qr a_q a_r m_q' W_qr m_r + sum_q a_q^2 (sum_i k_q(x, x) - tr[(I - S_q) W_qq])``.
     """
     mixing, latents, kernels = model.mixing[task], model.latents, model.se_kernels()
+    own_mean, own_variance = model.own_marginals(task, batch.rows.own)
+    y = batch.y - own_mean
     mean = jnp.zeros_like(y)
     second = jnp.zeros((), y.dtype)
     for q, (latent, factor) in enumerate(zip(latents, factors, strict=True)):
@@ -140,5 +154,5 @@ def _psi_log_likelihood(model: Model, task: int, law: DiagonalGaussian, y: Float
     # The density is quadratic in f, so the sum over rows needs the second moment only as a sum; it is handed over as
     # the variance of rows whose mean is exact.
     spread = second - jnp.sum(mean**2)
-    per_row = jnp.broadcast_to(spread / y.shape[0], y.shape)
+    per_row = spread / y.shape[0] + jnp.broadcast_to(own_variance, y.shape)
     return jnp.sum(model.likelihoods[task].expected_log_density(y, mean, per_row))
