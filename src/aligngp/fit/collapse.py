@@ -1,49 +1,155 @@
-"""Training on the collapsed bound: L-BFGS on everything but q(u), which follows in closed form.
+"""Training without noise in the objective: L-BFGS on the exact evidence or on the collapsed bound.
 
-The best q(u) is handed to the sparse model at the end, so prediction, files and further training go on from it.
+Neither has a q(u) to train. The best one of the collapsed bound follows in closed form and is handed to the sparse
+model at the end, so prediction, files and further training go on from it; the exact evidence leaves the factorisation
+that predictions need.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
 import equinox as eqx
 import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
 
+from aligngp.errors import TrainingError
 from aligngp.fit.adam import History
-from aligngp.fit.lbfgs import LbfgsSettings, maximise
+from aligngp.fit.lbfgs import LbfgsSettings, Optimum, maximise
+from aligngp.gp.sparse import SparseGP
 from aligngp.model import Model
+from aligngp.objective import exact
 from aligngp.objective.elbo import TaskBatch
 from aligngp.objective.evidence import best_posterior, collapsed_bound
+from aligngp.objective.prior import log_prior
 from aligngp.parameters import Triangular, join, resolve, split
-from aligngp.typing import Progress
+from aligngp.typing import Progress, Scalar
+
+Kind = Literal["exact", "collapsed"]
+
+SCREENING = 12
+"""Iterations of every start before the best is finished."""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """Which objective, and whether priors on hyperparameters count (MAP) or not (maximum of the evidence)."""
+
+    kind: Kind = "collapsed"
+    prior: bool = False
 
 
 def train_collapsed(
     model: Model, batches: tuple[TaskBatch, ...], settings: LbfgsSettings, progress: Progress | None = None
 ) -> tuple[Model, History]:
-    """Maximise the collapsed bound; return the model with its best q(u), and the history."""
-    trainable, rest = split(model)
-    chosen = _without_posterior(trainable)
+    """Maximise the collapsed bound from one start; return the model with its best q(u), and the history."""
+    found, history, _ = train_deterministic([model], batches, Objective(), settings, progress)
+    return found, history
 
-    def objective(parameters):
-        return _value_and_gradient(parameters, trainable, rest, batches)
 
-    found, history = maximise(objective, chosen, settings, progress)
-    return with_best_posterior(join(eqx.combine(found, trainable), rest), batches), history
+def train_deterministic(
+    starts: Sequence[Model],
+    batches: tuple[TaskBatch, ...],
+    objective: Objective,
+    settings: LbfgsSettings,
+    progress: Progress | None = None,
+) -> tuple[Model, History, bool]:
+    """Screen the starts for a few iterations and finish the best; return it with its posterior, and the history.
+
+    The last value tells whether Ctrl-C ended the training early. Starts that fail are left out while there is another.
+    """
+    batches = jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, batches)
+    first = _screened(starts, batches, objective) if len(starts) > 1 else starts[0]
+    found, optimum = _search(first, batches, objective, settings, progress)
+    return with_posterior(found, batches, objective.kind), optimum.history, optimum.interrupted
+
+
+def with_posterior(model: Model, batches: tuple[TaskBatch, ...], kind: Kind) -> Model:
+    """Return the model with what the data say at its hyperparameters: the best q(u), or the exact posterior."""
+    if kind == "exact":
+        return replace(model, exact=_exact_posterior(model, batches))
+    return with_best_posterior(model, batches)
 
 
 def with_best_posterior(model: Model, batches: tuple[TaskBatch, ...]) -> Model:
     """Return the model with the q(u) that maximises the bound at its other parameters."""
     means, scales = _posterior(model, batches)
-    return eqx.tree_at(_posterior_of, model, [*means, *(Triangular(scale) for scale in scales)])
+    return _with_gps(model, lambda at, gp: replace(gp, mean=means[at], scale=Triangular(scales[at])))
 
 
-def _posterior_of(model: Model) -> list:
-    return [latent.mean for latent in model.latents] + [latent.scale for latent in model.latents]
+def terms(model: Model, batches: tuple[TaskBatch, ...], objective: Objective) -> dict[str, float]:
+    """Return the named terms of the objective at a model's parameters, and their ``"total"``."""
+    return {name: float(value) for name, value in _terms(model, batches, objective).items()}
 
 
-def _without_posterior(trainable: Model) -> Model:
-    nothing = [None] * len(trainable.latents)
-    return eqx.tree_at(_posterior_of, trainable, nothing + nothing)
+def _screened(starts: Sequence[Model], batches, objective: Objective) -> Model:
+    """Return the start that is best after a few iterations; the first of equals."""
+    few, best, value, failure = LbfgsSettings(SCREENING), None, -np.inf, None
+    for start in starts:
+        try:
+            found, optimum = _search(start, batches, objective, few, None)
+        except TrainingError as error:
+            failure = error
+            continue
+        if best is None or optimum.value > value:
+            best, value = found, optimum.value
+        if optimum.interrupted:
+            break
+    if best is None:
+        assert failure is not None
+        raise failure
+    return best
+
+
+def _search(
+    model: Model, batches, objective: Objective, settings: LbfgsSettings, progress: Progress | None
+) -> tuple[Model, Optimum]:
+    trainable, rest = split(model)
+    chosen = _without_posterior(trainable, objective.kind)
+    flat, restore = ravel_pytree(chosen)
+    evaluate = _compiled(chosen, trainable, rest, batches, objective)
+    optimum = maximise(evaluate, np.asarray(flat, float), settings, progress)
+    found = restore(jnp.asarray(optimum.parameters, flat.dtype))
+    return join(eqx.combine(found, trainable), rest), optimum
+
+
+def _compiled(chosen, trainable, rest, batches, objective: Objective) -> Callable[[np.ndarray], Any]:
+    """Return the compiled objective of a flat vector.
+
+    Everything else is flattened once and not at every call: for small problems that costs more than the mathematics.
+    """
+    arrays, static = eqx.partition((chosen, trainable, rest, batches), eqx.is_array)
+    leaves, structure = jax.tree.flatten(arrays)
+    fixed = _Static(structure, *jax.tree.flatten(static), objective)
+    dtype = leaves[0].dtype if leaves else float
+
+    def evaluate(vector: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = _value_and_gradient(np.asarray(vector, dtype), leaves, fixed)
+        return float(value), np.asarray(gradient, float)
+
+    return evaluate
+
+
+@dataclass(frozen=True)
+class _Static:
+    """What a compiled objective is compiled for, hashable."""
+
+    arrays: Any
+    leaves: Any
+    structure: Any
+    objective: Objective
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "leaves", tuple(self.leaves))
+
+    def join(self, leaves) -> Any:
+        """Return the trees that the leaves were taken from."""
+        arrays = jax.tree.unflatten(self.arrays, leaves)
+        return eqx.combine(arrays, jax.tree.unflatten(self.structure, self.leaves))
 
 
 @eqx.filter_jit
@@ -52,8 +158,57 @@ def _posterior(model: Model, batches):
 
 
 @eqx.filter_jit
-def _value_and_gradient(parameters, trainable, rest, batches):
-    def bound(chosen):
-        return collapsed_bound(resolve(join(eqx.combine(chosen, trainable), rest)), batches).total
+def _exact_posterior(model: Model, batches):
+    return exact.posterior(resolve(model), batches)
 
-    return jax.value_and_grad(bound)(parameters)
+
+@eqx.filter_jit
+def _terms(model: Model, batches, objective: Objective):
+    return _named(resolve(model), batches, objective)
+
+
+def _jitted(vector, leaves, fixed: _Static):
+    chosen, trainable, rest, batches = fixed.join(leaves)
+    _, restore = ravel_pytree(chosen)
+
+    def total(vector) -> Scalar:
+        model = resolve(join(eqx.combine(restore(vector), trainable), rest))
+        return _named(model, batches, fixed.objective)["total"]
+
+    return jax.value_and_grad(total)(vector)
+
+
+_value_and_gradient = jax.jit(_jitted, static_argnums=2)
+
+
+def _named(model: Model, batches, objective: Objective) -> dict[str, Scalar]:
+    """Return the terms of the objective of a resolved model; total is the first plus the second less the others."""
+    prior = log_prior(model) if objective.prior else jnp.zeros(())
+    if objective.kind == "exact":
+        evidence = exact.log_evidence(model, batches)
+        alignment, mapping = jnp.zeros(()), sum((m.global_penalty() for m in model.mappings), jnp.zeros(()))
+    else:
+        found = collapsed_bound(model, batches)
+        evidence = found.evidence
+        alignment, mapping = jnp.sum(found.alignment_penalty), jnp.sum(found.mapping_penalty)
+    return {
+        "evidence": evidence,
+        "log_prior": prior,
+        "alignment_penalty": alignment,
+        "mapping_penalty": mapping,
+        "total": evidence + prior - alignment - mapping,
+    }
+
+
+def _with_gps(model: Model, change: Callable[[int, SparseGP], SparseGP]) -> Model:
+    """Return the model with its latents, then its residuals, changed; they are numbered in that order."""
+    count = iter(range(len(model.latents) + len(model.residuals)))
+    latents = tuple(change(next(count), latent) for latent in model.latents)
+    residuals = tuple(None if gp is None else change(next(count), gp) for gp in model.residuals)
+    return replace(model, latents=latents, residuals=residuals)
+
+
+def _without_posterior(trainable: Model, kind: Kind) -> Model:
+    """Leave out what the objective does not depend on: q(u), and for the exact evidence the inducing inputs."""
+    unused: dict[str, Any] = {"mean": None, "scale": None, **({"inducing": None} if kind == "exact" else {})}
+    return _with_gps(trainable, lambda _, gp: replace(gp, **unused))

@@ -1,4 +1,4 @@
-"""L-BFGS on a deterministic bound: SciPy's, on the flat vector of trainable parameters."""
+"""L-BFGS on a deterministic objective: SciPy's, on a flat vector of parameters."""
 
 from __future__ import annotations
 
@@ -6,12 +6,8 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-import jax
 import numpy as np
-from jax.flatten_util import ravel_pytree
-from scipy.optimize import minimize
 
 from aligngp.errors import AligngpWarning, TrainingError
 from aligngp.fit.adam import History
@@ -28,56 +24,74 @@ class LbfgsSettings:
     tolerance: float = 1e-9
 
 
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """What a search found: the best parameters, how it got there, and whether Ctrl-C ended it."""
+
+    parameters: np.ndarray
+    history: History
+    interrupted: bool
+
+    @property
+    def value(self) -> float:
+        """Return the best objective."""
+        return float(self.history.objective[-1])
+
+
 def maximise(
-    objective: Callable[[Any], tuple[jax.Array, Any]],
-    start: Any,
+    objective: Callable[[np.ndarray], tuple[float, np.ndarray]],
+    start: np.ndarray,
     settings: LbfgsSettings,
     progress: Progress | None = None,
-) -> tuple[Any, History]:
-    """Maximise ``objective(parameters) -> (value, gradient)`` from a start; return the best parameters and the history.
+) -> Optimum:
+    """Maximise ``objective(parameters) -> (value, gradient)`` from a start.
 
     Points whose value or gradient is not finite are refused, so the search turns back from them. Ctrl-C returns the
-    best parameters so far, with a warning.
+    best parameters so far, with a warning. The history has a value an iteration, the best so far.
     """
-    flat, restore = ravel_pytree(start)
+    from scipy.optimize import minimize
+
     began = time.perf_counter()
-    best: list[Any] = [np.asarray(flat, float), -np.inf]
+    best, best_value = start, -np.inf
     values: list[float] = []
     seconds: list[float] = []
+    interrupted = False
 
     def negative(vector: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = objective(restore(jax.numpy.asarray(vector, flat.dtype)))
-        value, gradient = float(value), np.asarray(ravel_pytree(gradient)[0], float)
+        nonlocal best, best_value
+        value, gradient = objective(vector)
         if not (np.isfinite(value) and np.all(np.isfinite(gradient))):
             return _REFUSED, np.zeros_like(vector)
-        if value > best[1]:
-            best[:] = [vector.copy(), value]
+        if value > best_value:
+            best, best_value = vector.copy(), value
         return -value, -gradient
 
     def watch(vector: np.ndarray) -> None:
-        values.append(best[1])
+        values.append(best_value)
         seconds.append(time.perf_counter() - began)
         if progress is not None:
-            progress(len(values), settings.iterations, best[1])
+            progress(len(values), settings.iterations, best_value)
 
     options = {"maxiter": settings.iterations, "ftol": settings.tolerance, "gtol": 1e-6, "maxcor": 20}
     options["maxfun"] = 4 * settings.iterations
     try:
-        minimize(negative, best[0], jac=True, method="L-BFGS-B", callback=watch, options=options)
+        minimize(negative, start, jac=True, method="L-BFGS-B", callback=watch, options=options)
     except KeyboardInterrupt:
-        if not np.isfinite(best[1]):
+        if not np.isfinite(best_value):
             raise
+        interrupted = True
         warnings.warn(
-            f"Training was interrupted after {len(values)} iterations; the best model is kept.",
+            f"Training was interrupted after {len(values)} iterations; the best model so far is kept.",
             AligngpWarning,
             stacklevel=2,
         )
-    if not np.isfinite(best[1]):
+    if not np.isfinite(best_value):
         raise TrainingError(
             "The objective has no finite value at the start. Look for extreme values in the data; a larger "
             "initial_noise or longer initial lengthscales may help."
         )
-    values.append(best[1])
-    seconds.append(time.perf_counter() - began)
+    if not values:
+        values.append(best_value)
+        seconds.append(time.perf_counter() - began)
     history = History(np.arange(1, len(values) + 1), np.array(values), np.array(seconds))
-    return restore(jax.numpy.asarray(best[0], flat.dtype)), history
+    return Optimum(best, history, interrupted)
