@@ -1,0 +1,28 @@
+"""The cases of the accuracy benchmark, one dataset a file; each has `draw(seed)`, which returns an Instance."""
+
+from collections.abc import Callable
+
+from benchmarks.cases import (
+    airfoil_phasta,
+    lossless,
+    noisy,
+    park,
+    park_rotated,
+    sarcos_a,
+    sarcos_b,
+    supernova,
+    unrelated,
+)
+from benchmarks.cases.instance import Instance
+
+CASES: dict[str, Callable[[int], Instance]] = {
+    "noisy": noisy.draw,
+    "park": park.draw,
+    "park_rotated": park_rotated.draw,
+    "supernova": supernova.draw,
+    "airfoil_phasta": airfoil_phasta.draw,
+    "lossless": lossless.draw,
+    "unrelated": unrelated.draw,
+    "sarcos_b": sarcos_b.draw,
+    "sarcos_a": sarcos_a.draw,
+}
