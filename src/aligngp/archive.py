@@ -1,7 +1,7 @@
 """What a model file says: settings, frames and fitted models as JSON and tensors, and back.
 
 No code is in it (callables, kernels of other libraries) and no training rows, but for the aligned inputs of
-:class:`aligngp.Tabulated`.
+:class:`aligngp.Tabulated` and the standardised rows that an exact posterior predicts from.
 """
 
 from __future__ import annotations
@@ -29,7 +29,14 @@ from aligngp.storage import decode, encode
 Tensors = dict[str, np.ndarray]
 KERNELS = ("kernel", "mapping_kernel")
 """The settings that may hold the code of another library."""
-_MODEL = {"mappings": "mapping_kernel", "latents": "kernel", "mixing": None, "likelihoods": None}
+_MODEL = {
+    "mappings": "mapping_kernel",
+    "latents": "kernel",
+    "mixing": None,
+    "likelihoods": None,
+    "residuals": "kernel",
+    "exact": None,
+}
 """The fields of a model, and which kernel setting stands in each."""
 
 
@@ -78,6 +85,8 @@ def _describe_part(part: Part, tensors: Tensors, path: str) -> dict[str, Any]:
         "frame": _describe_frame(part.frame, tensors, f"{path}.frame"),
         "model": {name: encode(getattr(model, name), tensors, f"{path}.model.{name}") for name in _MODEL},
         "adam": dataclasses.asdict(part.fitted.adam),
+        "inference": part.fitted.inference,
+        "prior": part.fitted.prior,
         "rows": list(part.rows),
         "history": {
             field.name: encode(getattr(history, field.name), tensors, f"{path}.history.{field.name}")
@@ -97,7 +106,9 @@ def _restore_part(
             for name, setting in _MODEL.items()
         }
     )
-    return Part(frame, Fitted(model, history, AdamSettings(**stored["adam"])), tuple(stored["rows"]))
+    adam = AdamSettings(**stored["adam"])
+    fitted = Fitted(model, history, adam, stored["inference"], stored["prior"])
+    return Part(frame, fitted, tuple(stored["rows"]))
 
 
 def _describe_frame(frame: Frame, tensors: Tensors, path: str) -> dict[str, Any]:

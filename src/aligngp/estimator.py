@@ -13,7 +13,7 @@ from aligngp import archive, parts, storage
 from aligngp.data.tables import listed
 from aligngp.data.tasks import TaskData, find_task, read_inputs, read_inputs_and_output, read_tasks
 from aligngp.errors import DataError, NotFittedError
-from aligngp.fit.adam import History, ended
+from aligngp.fit.adam import History
 from aligngp.fit.pipeline import ProgressOf, fit_model
 from aligngp.frame import build_frame
 from aligngp.kernels import as_kernel
@@ -47,7 +47,14 @@ class AlignedGP:
         ``mapping_kl_weight``.
     shared: False fits a GP of its own to every task on its own inputs (SOGP); then ``common``, ``mappings`` and
         ``calibration`` play no part.
-    inference: ``"svi"``, stochastic variational inference by Adam; ``"auto"`` is the same today.
+    inference: ``"exact"`` (every row's covariance with every other, known aligned inputs), ``"collapsed"`` (inducing
+        inputs, the best q(u) in closed form, L-BFGS on the rest), ``"svi"`` (natural gradients on minibatches, any
+        number of rows), ``"adam"`` (the paper's training), or ``"auto"``: the fastest that is possible, said in the
+        log.
+    hyperparameters: ``"map"`` counts priors on them in, ``"ml"`` does not (the paper's way), ``"marginalize"``
+        averages over them; ``"auto"`` is ``"map"``.
+    residual: give each task but the common one a GP on its own inputs, for what the common domain cannot carry; by
+        default with ``calibration="auto"`` alone.
     num_latents: number of latent GPs, Q.
     num_inducing: inducing inputs of each latent GP; default a quarter of all rows, at least 30 and at most 100 (fewer
         where there are fewer distinct rows).
@@ -56,10 +63,12 @@ class AlignedGP:
     mapping_kernel: the same for GP mappings.
     likelihood: ``"gaussian"``.
     batch_size: rows a task and step, one number or a dict of tasks; default all rows.
-    max_iterations: Adam steps; default 5000.
-    learning_rate: Adam's.
-    patience: stop when that many iterations are on average no better than as many before; default never.
-    restarts: fits from that many seeds, the best final objective is kept; default 1.
+    max_iterations: most steps; default 5000 of Adam, 1000 of L-BFGS.
+    learning_rate: Adam's; default 5e-3, for ``"svi"`` 2e-2 and falling.
+    patience: ``"adam"``: stop when that many iterations are on average no better than as many before, default never;
+        ``"svi"``: the window of its rule (see :mod:`aligngp.fit.natural`), default 100.
+    restarts: starts; L-BFGS screens them for a few iterations and finishes the best (default 3 up to 2000 rows, else
+        1), plain Adam finishes each (default 1). The best objective is kept.
     expectation: over Gaussian aligned inputs, ``"analytic"`` (SE kernels), ``"sampled"``, or by cost.
     num_samples: draws a step where it is sampled.
     mapping_kl_weight: weight of KL[q(X_bar) || p(X_bar)]; default 1, the paper's bound, for ``calibration="auto"`` 0:
@@ -96,6 +105,8 @@ class AlignedGP:
         calibration: str | Mapping[str, str] = "auto",
         shared: bool = True,
         inference: str = "auto",
+        hyperparameters: str = "auto",
+        residual: bool | None = None,
         num_latents: int = 2,
         num_inducing: int | None = None,
         kernel: Any = "se",
@@ -103,7 +114,7 @@ class AlignedGP:
         likelihood: str = "gaussian",
         batch_size: int | Mapping[str, int] | None = None,
         max_iterations: int | None = None,
-        learning_rate: float = 5e-3,
+        learning_rate: float | None = None,
         patience: int | None = None,
         restarts: int | None = None,
         expectation: str = "auto",
@@ -113,7 +124,7 @@ class AlignedGP:
         initial_lengthscale: float | None = None,
         initial_mapping_lengthscale: float | None = None,
         initial_mapping_variance: float = 1.0,
-        initial_noise: float = 1.0,
+        initial_noise: float | None = None,
         standardize: bool = True,
         dtype: str = "float64",
         seed: int = 0,
@@ -142,7 +153,7 @@ class AlignedGP:
                 fitted = {task.name: part for task in data}
             else:
                 for task in data:
-                    if not all(ended(part.fitted.history, part.fitted.adam) for part in fitted.values()):
+                    if any(part.fitted.interrupted for part in fitted.values()):
                         raise KeyboardInterrupt  # it was heard in an earlier task, and this one has no model yet
                     own = dataclasses.replace(task, mapping=None)
                     fitted[task.name] = self._fit_part((own,), self.settings.alone(task.name), _of(task.name, progress))

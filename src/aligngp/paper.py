@@ -50,7 +50,9 @@ def imc(common: str | None = None, **settings: Any) -> AlignedGP:
 def _paper(calibration: str, common: str | None, settings: Mapping[str, Any]) -> AlignedGP:
     configuration: dict[str, Any] = {
         "calibration": calibration,
-        "inference": "svi",
+        "inference": "adam",
+        "hyperparameters": "ml",
+        "residual": False,
         "num_latents": 2,
         "num_inducing": 30,
         "kernel": "se",

@@ -13,11 +13,14 @@ from aligngp import predict
 from aligngp.data.tasks import TaskData
 from aligngp.errors import DataError
 from aligngp.fit.adam import History, bound, take
+from aligngp.fit.collapse import Objective
+from aligngp.fit.collapse import terms as exact_terms
 from aligngp.fit.initialise import cast
 from aligngp.fit.pipeline import Fitted
 from aligngp.frame import Frame
 from aligngp.mappings.contract import Rows
 from aligngp.objective.elbo import TaskBatch
+from aligngp.objective.prior import log_prior
 from aligngp.parameters import resolve
 from aligngp.runtime import computing
 
@@ -25,6 +28,8 @@ _ROWS_AT_ONCE = 8192
 """Most new rows that are standardised, mapped and predicted at a time."""
 _ELBO_ROWS = 8192
 """Most rows of a task in one evaluation of the objective."""
+_WHOLE = ("latent_kl", "residual_kl", "mapping_penalty")
+"""Terms that do not depend on the rows."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,8 @@ def aligned(part: Part, task: int, X: np.ndarray) -> tuple[np.ndarray, np.ndarra
 def terms(part: Part, tasks: Sequence[tuple[np.ndarray, np.ndarray]], seed: int) -> dict[str, float]:
     """Return the named terms of the objective on all training rows (X, y) of every task, and their total.
 
-    ``total = expected_log_likelihood - alignment_penalty - latent_kl - mapping_penalty``, each summed over the tasks.
+    ``total = expected_log_likelihood - alignment_penalty - latent_kl - residual_kl - mapping_penalty + log_prior``,
+    each summed over the tasks; of an exact fit ``evidence - mapping_penalty + log_prior``.
     """
     for at, (schema, (_, y)) in enumerate(zip(part.frame.tasks, tasks, strict=True)):
         if y.size != part.rows[at]:
@@ -124,6 +130,8 @@ def terms(part: Part, tasks: Sequence[tuple[np.ndarray, np.ndarray]], seed: int)
                 "is one of the rows that the model was fitted to; for other rows see gp.score(...)."
             )
     batches = [_cast(part.frame.batch(at, X, y), part.dtype) for at, (X, y) in enumerate(tasks)]
+    if part.fitted.inference == "exact":
+        return exact_terms(part.fitted.model, tuple(batches), Objective("exact", part.fitted.prior))
     blocks = max(1, -(-max(part.rows) // _ELBO_ROWS))
     sums = {"expected_log_likelihood": 0.0, "alignment_penalty": 0.0}
     whole: dict[str, float] = {}
@@ -134,9 +142,10 @@ def terms(part: Part, tasks: Sequence[tuple[np.ndarray, np.ndarray]], seed: int)
         values = bound(part.fitted.model, chosen, jax.random.fold_in(key, block), part.fitted.adam)
         for name in sums:
             sums[name] += float(np.sum(getattr(values, name)))
-        whole = {name: float(np.sum(getattr(values, name))) for name in ("latent_kl", "mapping_penalty")}
+        whole = {name: float(np.sum(getattr(values, name))) for name in _WHOLE}
     total = sums["expected_log_likelihood"] - sums["alignment_penalty"] - sum(whole.values())
-    return {**sums, **whole, "total": total}
+    prior = float(log_prior(resolve(part.fitted.model))) if part.fitted.prior else 0.0
+    return {**sums, **whole, "log_prior": prior, "total": total + prior}
 
 
 def one_history(histories: Sequence[History]) -> History:

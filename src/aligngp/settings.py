@@ -15,19 +15,22 @@ from aligngp.errors import SettingError
 from aligngp.kernels import as_kernel
 
 CALIBRATIONS = ("auto", "none", "bayes", "embedded", "free", "linear")
-INFERENCES = ("auto", "svi")
+INFERENCES = ("auto", "exact", "collapsed", "svi", "adam")
+HYPERPARAMETERS = ("auto", "map", "marginalize", "ml")
 EXPECTATIONS = ("auto", "analytic", "sampled")
 DTYPES = ("float64", "float32")
 LIKELIHOODS = ("gaussian",)
 
 _CHOICES: dict[str, tuple] = {
     "inference": INFERENCES,
+    "hyperparameters": HYPERPARAMETERS,
     "expectation": EXPECTATIONS,
     "dtype": DTYPES,
     "likelihood": LIKELIHOODS,
     "shared": (True, False),
     "standardize": (True, False),
     "progress": (True, False, None),
+    "residual": (True, False, None),
 }
 _WHOLE = ("num_latents", "num_inducing", "max_iterations", "patience", "restarts", "num_samples")
 _POSITIVE = (
@@ -54,6 +57,8 @@ class Settings:
     calibration: str | Mapping[str, str] = "auto"
     shared: bool = True
     inference: str = "auto"
+    hyperparameters: str = "auto"
+    residual: bool | None = None
     num_latents: int = 2
     num_inducing: int | None = None
     kernel: Any = "se"
@@ -61,7 +66,7 @@ class Settings:
     likelihood: str = "gaussian"
     batch_size: int | Mapping[str, int] | None = None
     max_iterations: int | None = None
-    learning_rate: float = 5e-3
+    learning_rate: float | None = None
     patience: int | None = None
     restarts: int | None = None
     expectation: str = "auto"
@@ -71,7 +76,7 @@ class Settings:
     initial_lengthscale: float | None = None
     initial_mapping_lengthscale: float | None = None
     initial_mapping_variance: float = 1.0
-    initial_noise: float = 1.0
+    initial_noise: float | None = None
     standardize: bool = True
     dtype: str = "float64"
     seed: int = 0
@@ -161,9 +166,13 @@ class Settings:
     def _asked(self, task: str) -> str:
         return self.calibration.get(task, "auto") if isinstance(self.calibration, Mapping) else self.calibration
 
+    def has_residual(self, task: str) -> bool:
+        """Tell whether a task gets a GP on its own inputs; by default with ``calibration="auto"`` alone."""
+        return self._asked(task) == "auto" if self.residual is None else self.residual
+
     @property
     def iterations(self) -> int:
-        """Return the number of Adam steps: the paper's 5000 unless told otherwise."""
+        """Return the most steps: the paper's 5000 unless told otherwise."""
         return 5000 if self.max_iterations is None else self.max_iterations
 
 

@@ -23,6 +23,7 @@ import numpy as np
 import paramax
 
 from aligngp.errors import ModelFileError
+from aligngp.gp.exact import ExactPosterior
 from aligngp.gp.sparse import SparseGP
 from aligngp.kernels import Foreign, Linear, Matern12, Matern32, Matern52, Product, SquaredExponential, Sum
 from aligngp.likelihoods import Gaussian
@@ -36,7 +37,7 @@ _DESCRIPTION, _DIGEST = "aligngp", "sha256"
 _CLASSES: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        *(SparseGP, Gaussian, Nominal, AffineMap, ResidualGP, EmbeddedGP, FreeRows),
+        *(SparseGP, ExactPosterior, Gaussian, Nominal, AffineMap, ResidualGP, EmbeddedGP, FreeRows),
         *(SquaredExponential, Matern12, Matern32, Matern52, Linear, Sum, Product),
         *(Positive, Triangular, paramax.NonTrainable),
     )

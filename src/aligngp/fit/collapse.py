@@ -78,7 +78,7 @@ def with_posterior(model: Model, batches: tuple[TaskBatch, ...], kind: Kind) -> 
 def with_best_posterior(model: Model, batches: tuple[TaskBatch, ...]) -> Model:
     """Return the model with the q(u) that maximises the bound at its other parameters."""
     means, scales = _posterior(model, batches)
-    return _with_gps(model, lambda at, gp: replace(gp, mean=means[at], scale=Triangular(scales[at])))
+    return _with_gps(model, lambda at, gp: replace(gp, mean=means[at], scale=Triangular(jnp.asarray(scales[at]))))
 
 
 def terms(model: Model, batches: tuple[TaskBatch, ...], objective: Objective) -> dict[str, float]:

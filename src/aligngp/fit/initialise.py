@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import equinox as eqx
 import jax
@@ -22,7 +22,7 @@ from aligngp.mappings.free import FreeRows
 from aligngp.mappings.gaussian import EmbeddedGP, ResidualGP
 from aligngp.model import Model
 from aligngp.objective.elbo import TaskBatch
-from aligngp.parameters import Triangular, frozen, positive, resolve
+from aligngp.parameters import Triangular, frozen, is_frozen, positive, resolve
 
 NOISE_FLOOR = 1e-6
 """Smallest noise variance in standardised units; without a floor a noise-free task drives the bound to infinity."""
@@ -30,6 +30,10 @@ SINGLE_PRECISION_JITTER = 1e-4
 MOST_INDUCING = 100
 """The paper's number for all but its toy cases."""
 _KMEANS_ROWS = 10_000
+_STANDING_IN = 30
+_FIRST_NOISE = 0.1
+_OTHER_NOISES, _OTHER_LENGTHS = (0.1, 0.01, 1.0), (1.0, 0.5, 2.0)
+"""Of later starts, the lengths as factors; the first of each is that of the first start."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +47,12 @@ class Start:
     lengthscale: float | None
     mapping_lengthscale: float | None
     mapping_variance: float
-    noise: float
+    noise: float | None
     mapping_kl_weight: float
     dtype: str
+    residual: bool = False
+    sparse: bool = True
+    """Whether inducing inputs matter; otherwise some rows stand for them, without looking for clusters."""
 
 
 def initial_model(
@@ -73,10 +80,14 @@ def initial_model(
         for task, batch in enumerate(batches)
     ]
     rows = np.concatenate(aligned)
-    inducing = inducing_inputs(rows, start.num_inducing or default_inducing(rows.shape[0]), seed)
+    if start.sparse:
+        inducing = inducing_inputs(rows, start.num_inducing or default_inducing(rows.shape[0]), seed)
+    else:
+        inducing = _some_rows(rows)
     lengthscale = start.lengthscale or default_lengthscale(inducing.shape[1])
     # One task alone is a plain GP: a mixing would only repeat the kernel's variance.
     single = len(batches) == 1
+    residuals = tuple(_residual(frame, task, batch, starts[task], seed) for task, batch in enumerate(batches))
     latents = 1 if single else start.num_latents
     mixing = frozen(jnp.ones((1, 1))) if single else jnp.asarray(rng.standard_normal((len(batches), latents)))
     model = Model(
@@ -86,8 +97,32 @@ def initial_model(
         likelihoods=tuple(
             _likelihood(noise, float(frame.outputs[task].scale[0]), start.noise) for task, noise in enumerate(noises)
         ),
+        residuals=residuals if any(residual is not None for residual in residuals) else (),
     )
     return cast(model, start.dtype)
+
+
+def elsewhere(model: Model, start: Start, number: int, seed: int) -> Model:
+    """Return another start, for a search that may end in a local optimum: the first is the model itself.
+
+    Noise variances and lengthscales are others where they are not given, the mixing is drawn again.
+    """
+    if number == 0:
+        return model
+    noise, factor = _OTHER_NOISES[number % len(_OTHER_NOISES)], _OTHER_LENGTHS[number % len(_OTHER_LENGTHS)]
+    latents, likelihoods, mixing = model.latents, model.likelihoods, model.mixing
+    if start.lengthscale is None:
+        size = latents[0].inducing.shape[1]
+        kernel = start.kernel.sized(size, factor * default_lengthscale(size))
+        latents = tuple(replace(latent, kernel=kernel) for latent in latents)
+    if start.noise is None:
+        likelihoods = tuple(
+            one if is_frozen(one.variance) else Gaussian(positive(noise, NOISE_FLOOR)) for one in likelihoods
+        )
+    if not is_frozen(mixing):
+        rng = np.random.default_rng((seed + number) % 2**32)
+        mixing = jnp.asarray(rng.standard_normal(mixing.shape))
+    return cast(replace(model, latents=latents, likelihoods=likelihoods, mixing=mixing), start.dtype)
 
 
 def sparse_gp(kernel: AbstractKernel, inducing: np.ndarray, outputs: int, lengthscale: float, dtype: str) -> SparseGP:
@@ -125,6 +160,11 @@ def inducing_inputs(rows: np.ndarray, number: int, seed: int) -> np.ndarray:
         return KMeans(number, n_init="auto", random_state=seed).fit(rows).cluster_centers_
 
 
+def _some_rows(rows: np.ndarray) -> np.ndarray:
+    distinct = np.unique(rows, axis=0)
+    return distinct[:: -(-distinct.shape[0] // _STANDING_IN)]
+
+
 def cast(model: Model, dtype: str) -> Model:
     """Return the model with every floating array in the working precision."""
     return jax.tree.map(
@@ -133,10 +173,20 @@ def cast(model: Model, dtype: str) -> Model:
     )
 
 
-def _likelihood(known: float | None, scale: float, start: float) -> Gaussian:
+def _residual(frame: Frame, task: int, batch: TaskBatch, start: Start, seed: int) -> SparseGP | None:
+    """Return a task's GP on its own inputs; those of the common task are the common domain, which the latents have."""
+    if task == frame.common or not start.residual:
+        return None
+    own = np.asarray(batch.rows.own)
+    most = start.num_inducing or MOST_INDUCING
+    inducing = inducing_inputs(own, most, seed) if start.sparse else _some_rows(own)
+    return sparse_gp(start.kernel, inducing, 1, default_lengthscale(own.shape[1]), start.dtype)
+
+
+def _likelihood(known: float | None, scale: float, start: float | None) -> Gaussian:
     if known is not None:
         return Gaussian(frozen(jnp.asarray(max((known / scale) ** 2, NOISE_FLOOR))))
-    return Gaussian(positive(start, NOISE_FLOOR))
+    return Gaussian(positive(_FIRST_NOISE if start is None else start, NOISE_FLOOR))
 
 
 def _mapping(

@@ -13,12 +13,16 @@ import numpy as np
 from aligngp.data.batches import resolve_batch_sizes
 from aligngp.data.tasks import TaskData
 from aligngp.errors import AligngpWarning, SettingError, TrainingError
-from aligngp.fit.adam import AdamSettings, History, TrainingData, ended, train
+from aligngp.fit.adam import AdamSettings, History, TrainingData, ended, take, train
+from aligngp.fit.choose import Inference, Problem, choose
+from aligngp.fit.collapse import Objective, train_deterministic, with_best_posterior
 from aligngp.fit.imc import calibrate
-from aligngp.fit.initialise import Start, initial_model
+from aligngp.fit.initialise import MOST_INDUCING, Start, default_inducing, elsewhere, initial_model
+from aligngp.fit.lbfgs import LbfgsSettings
+from aligngp.fit.natural import NaturalSettings, train_natural
 from aligngp.frame import Frame, affine_in_frame, alone
-from aligngp.kernels import as_kernel
-from aligngp.mappings.fixed import AffineMap
+from aligngp.kernels import SquaredExponential, as_kernel
+from aligngp.mappings.fixed import AffineMap, Nominal
 from aligngp.model import Model
 from aligngp.objective.elbo import TaskBatch
 from aligngp.settings import Settings
@@ -32,6 +36,12 @@ _ANALYTIC_ENTRIES = 1_000_000
 Each costs some 20 ns with its gradient: at this size about what the rest of the step does.
 """
 _SEEDS = 2**32
+_STARTS = 3
+"""Starts that a deterministic training screens unless told otherwise."""
+_FEW_ROWS = 2000
+"""Rows up to which that many starts are screened, and of the subset from which stochastic training warms up."""
+_BATCH = 512
+"""Rows a task and step of stochastic training, where there are more."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +51,38 @@ class Fitted:
     model: Model
     history: History
     adam: AdamSettings
+    """How the bound is evaluated, and for plain Adam how it was trained."""
+    inference: Inference = "adam"
+    prior: bool = False
+    """Whether priors on hyperparameters are part of the objective."""
+    interrupted: bool = False
 
 
 ProgressOf = Callable[[str], Progress | None]
 """Gives the progress callback of a named stage."""
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """What a training works on: the tables as one frame, their rows, and the settings."""
+
+    frame: Frame
+    batches: tuple[TaskBatch, ...]
+    noises: tuple[float | None, ...]
+    kinds: tuple[str, ...]
+    settings: Settings
+    progress: ProgressOf
+    label: str
+
+    def start(self, bases: dict[int, AffineMap], sparse: bool = True) -> Model:
+        """Return the initial model."""
+        starts = [_start(self.settings, name, sparse) for name in self.frame.names]
+        return initial_model(self.frame, self.batches, self.kinds, self.noises, starts, self.settings.seed, bases)
+
+    def starts(self, bases: dict[int, AffineMap], number: int, sparse: bool = True) -> list[Model]:
+        """Return the initial model and others that begin elsewhere."""
+        first, start = self.start(bases, sparse), _start(self.settings, self.frame.names[self.frame.common])
+        return [elsewhere(first, start, at, self.settings.seed) for at in range(number)]
 
 
 def fit_model(
@@ -54,17 +92,24 @@ def fit_model(
     settings: Settings,
     progress: ProgressOf,
 ) -> Fitted:
-    """Fit the model that the settings describe; of several restarts the one with the best final bound is kept.
+    """Fit the model that the settings describe.
 
-    A restart that fails is left out with a warning; Ctrl-C leaves out those that have not begun.
+    Plain Adam fits every restart and keeps the best final bound; the others screen their starts for a few iterations
+    and finish the best. A restart that fails is left out with a warning; Ctrl-C leaves out those that have not begun.
     """
+    kinds = calibrations(frame, settings)
+    noises = tuple(task.noise for task in tasks)
+    fit = _Fit(frame, batches, noises, kinds, settings, progress, "training")
+    chosen = _chosen(fit)
+    if chosen != "adam":
+        return _fit_once(fit, tasks, chosen)
     number = settings.restarts or 1
     best: Fitted | None = None
     for restart in range(number):
         label = f"restart {restart + 1} of {number}" if number > 1 else "training"
         seeded = replace(settings, seed=(settings.seed + restart) % _SEEDS)
         try:
-            fitted = _fit_once(frame, tasks, batches, seeded, progress, label)
+            fitted = _fit_once(replace(fit, settings=seeded, label=label), tasks, chosen)
         except TrainingError as error:
             if best is None and restart == number - 1:
                 raise
@@ -73,7 +118,7 @@ def fit_model(
         log.info("%s: final objective %.6g", label, _final(fitted.history))
         if best is None or _final(fitted.history) > _final(best.history):
             best = fitted
-        if not ended(fitted.history, fitted.adam):
+        if fitted.interrupted:
             break
     assert best is not None
     return best
@@ -104,36 +149,134 @@ def _explicit(settings: Settings, task: str) -> bool:
     return (asked if isinstance(asked, str) else asked.get(task, "auto")) != "auto"
 
 
-def _fit_once(frame, tasks, batches, settings: Settings, progress: ProgressOf, label: str) -> Fitted:
-    kinds = calibrations(frame, settings)
-    noises = tuple(task.noise for task in tasks)
-    starts = [_start(settings, name) for name in frame.names]
-    sizes = resolve_batch_sizes(settings.batch_size, frame.names, [batch.y.shape[0] for batch in batches])
+def _chosen(fit: _Fit) -> Inference:
+    """Return the inference of a fit."""
+    settings, rows = fit.settings, [batch.y.shape[0] for batch in fit.batches]
+    latents = settings.num_latents if len(rows) > 1 else 1
+    shared = settings.num_inducing or default_inducing(sum(rows))
+    own = settings.num_inducing or MOST_INDUCING
+    residuals = [
+        min(own, n)
+        for task, (name, n) in enumerate(zip(fit.frame.names, rows, strict=True))
+        if task != fit.frame.common and settings.has_residual(name)
+    ]
+    problem = Problem(
+        rows=rows,
+        uncertain=[n for n, kind in zip(rows, fit.kinds, strict=True) if kind in ("bayes", "embedded", "free")],
+        inducing=[*([min(shared, sum(rows))] * latents), *residuals],
+        latents=latents,
+        closed=isinstance(as_kernel(settings.kernel), SquaredExponential),
+    )
+    return choose(settings, problem, fit.label)
+
+
+def _fit_once(fit: _Fit, tasks: tuple[TaskData, ...], chosen: Inference) -> Fitted:
     bases: dict[int, AffineMap] = {}
-    if "linear" in kinds:
-        low = _low_fidelity(frame, batches, noises, sizes, settings, progress)
-        for task in (t for t, kind in enumerate(kinds) if kind == "linear"):
-            first = affine_in_frame(frame, task, tasks[task].X)
-            bases[task] = calibrate(low, batches[task], first, settings.imc_penalty)
-    model = initial_model(frame, batches, kinds, noises, starts, settings.seed, bases)
-    adam = _adam(settings, model, kinds, batches, sizes)
-    data = TrainingData(batches, sizes, frame.names)
-    model, history = train(model, data, jax.random.key(settings.seed), settings.seed, adam, progress(label))
-    return Fitted(model, history, adam)
+    if "linear" in fit.kinds:
+        low = _low_fidelity(fit, chosen)
+        for task in (t for t, kind in enumerate(fit.kinds) if kind == "linear"):
+            first = affine_in_frame(fit.frame, task, tasks[task].X)
+            bases[task] = calibrate(low, fit.batches[task], first, fit.settings.imc_penalty)
+    return _trained(fit, bases, chosen)
 
 
-def _low_fidelity(frame: Frame, batches, noises, sizes, settings: Settings, progress: ProgressOf) -> Model:
+def _low_fidelity(fit: _Fit, chosen: Inference) -> Model:
     """Return a single-task GP of the common task: IMC's first stage."""
-    at = frame.common
-    name, only, size = frame.names[at], (batches[at],), (sizes[at],)
-    model = initial_model(alone(frame, at), only, ("none",), (noises[at],), [_start(settings, name)], settings.seed, {})
-    adam = _adam(settings, model, ("none",), only, size)
+    at = fit.frame.common
+    name = fit.frame.names[at]
+    single = replace(
+        fit,
+        frame=alone(fit.frame, at),
+        batches=(fit.batches[at],),
+        noises=(fit.noises[at],),
+        kinds=("none",),
+        label=f"single-task GP of {name!r}",
+    )
+    # What follows asks for its q(u), which the exact posterior does not have.
+    return _trained(single, {}, "collapsed" if chosen == "exact" else chosen).model
+
+
+def _trained(fit: _Fit, bases: dict[int, AffineMap], chosen: Inference) -> Fitted:
+    if chosen == "adam":
+        return _by_adam(fit, bases)
+    settings = fit.settings
+    prior = settings.hyperparameters != "ml"
+    if chosen == "svi":
+        return _by_natural_gradients(fit, bases, prior)
+    number = settings.restarts or (_STARTS if sum(batch.y.shape[0] for batch in fit.batches) <= _FEW_ROWS else 1)
+    starts = fit.starts(bases, number, sparse=chosen != "exact")
+    limits = LbfgsSettings(1000 if settings.max_iterations is None else settings.max_iterations)
+    objective = Objective(chosen, prior)
+    model, history, interrupted = train_deterministic(starts, fit.batches, objective, limits, fit.progress(fit.label))
+    bound = replace(_adam(fit, model, (None,) * len(fit.batches)), expectation=_closed(model))
+    return Fitted(model, history, bound, chosen, prior, interrupted)
+
+
+def _by_adam(fit: _Fit, bases: dict[int, AffineMap]) -> Fitted:
+    """Train as the paper does."""
+    model, sizes, seed = fit.start(bases), _sizes(fit, None), fit.settings.seed
+    adam = _adam(fit, model, sizes)
+    data = TrainingData(fit.batches, sizes, fit.frame.names)
+    model, history = train(model, data, jax.random.key(seed), seed, adam, fit.progress(fit.label))
+    return Fitted(model, history, adam, "adam", False, not ended(history, adam))
+
+
+def _by_natural_gradients(fit: _Fit, bases: dict[int, AffineMap], prior: bool) -> Fitted:
+    """Train on minibatches, warmed up by a collapsed fit to a subset where that has a closed form."""
+    settings, sizes = fit.settings, _sizes(fit, _BATCH)
+    starts = fit.starts(bases, settings.restarts or 1)
+    model = starts[0]
+    expectation = _adam(fit, model, sizes).expectation
+    subset, whole = _subset(fit.batches, settings.seed), fit.batches
+    warm = expectation == "analytic" or all(_is_known(model, task) for task in range(len(whole)))
+    if warm:
+        few = LbfgsSettings(min(100, settings.iterations), 1e-6)
+        scaled = tuple(
+            replace(part, scale=full.y.shape[0] / part.y.shape[0]) for part, full in zip(subset, whole, strict=True)
+        )
+        model, _, _ = train_deterministic(
+            starts, scaled, Objective("collapsed", prior), few, fit.progress(f"{fit.label}: start from a subset")
+        )
+    svi = NaturalSettings(
+        iterations=settings.iterations,
+        num_samples=settings.num_samples,
+        expectation=expectation,
+        prior=prior,
+        **({} if settings.learning_rate is None else {"learning_rate": settings.learning_rate}),
+        **({} if settings.patience is None else {"window": settings.patience}),
+    )
+    data = TrainingData(whole, sizes, fit.frame.names)
     key = jax.random.key(settings.seed)
-    stage = progress(f"single-task GP of {name!r}")
-    return train(model, TrainingData(only, size, (name,)), key, settings.seed, adam, stage)[0]
+    model, history, interrupted = train_natural(model, data, key, settings.seed, svi, fit.progress(fit.label))
+    if warm:  # one pass over all rows gives the best q(u) at the hyperparameters that were found
+        model = with_best_posterior(model, whole)
+    return Fitted(model, history, _adam(fit, model, sizes), "svi", prior, interrupted)
 
 
-def _start(settings: Settings, task: str) -> Start:
+def _subset(batches: Sequence[TaskBatch], seed: int) -> tuple[TaskBatch, ...]:
+    """Return at most so many rows of every task, drawn at random."""
+    rng = np.random.default_rng(seed)
+    result = []
+    for batch in batches:
+        rows = batch.y.shape[0]
+        chosen = np.sort(rng.choice(rows, _FEW_ROWS, replace=False)) if rows > _FEW_ROWS else None
+        result.append(take(batch, chosen, 1.0))
+    return tuple(result)
+
+
+def _is_known(model: Model, task: int) -> bool:
+    """Tell whether a task's aligned inputs are points."""
+    return isinstance(model.mappings[task], Nominal | AffineMap)
+
+
+def _sizes(fit: _Fit, default: int | None) -> tuple[int | None, ...]:
+    """Return rows a step of every task."""
+    rows = [batch.y.shape[0] for batch in fit.batches]
+    asked = default if fit.settings.batch_size is None else fit.settings.batch_size
+    return resolve_batch_sizes(asked, fit.frame.names, rows)
+
+
+def _start(settings: Settings, task: str, sparse: bool = True) -> Start:
     return Start(
         kernel=as_kernel(settings.kernel),
         mapping_kernel=as_kernel(settings.mapping_kernel),
@@ -145,21 +288,29 @@ def _start(settings: Settings, task: str) -> Start:
         noise=settings.initial_noise,
         mapping_kl_weight=settings.kl_weight_of(task),
         dtype=settings.dtype,
+        residual=settings.has_residual(task),
+        sparse=sparse,
     )
 
 
-def _adam(settings: Settings, model: Model, kinds: Sequence[str], batches, sizes) -> AdamSettings:
+def _adam(fit: _Fit, model: Model, sizes) -> AdamSettings:
+    settings = fit.settings
     return AdamSettings(
         iterations=settings.iterations,
-        learning_rate=settings.learning_rate,
+        learning_rate=5e-3 if settings.learning_rate is None else settings.learning_rate,
         num_samples=settings.num_samples,
-        expectation=_expectation(settings, model, kinds, batches, sizes),
+        expectation=_expectation(fit, model, sizes),
         patience=settings.patience,
     )
 
 
-def _expectation(settings: Settings, model: Model, kinds: Sequence[str], batches, sizes) -> Expectation:
+def _closed(model: Model) -> Expectation:
+    return "analytic" if model.closed_form() else "sampled"
+
+
+def _expectation(fit: _Fit, model: Model, sizes) -> Expectation:
     """Return how expectations over aligned inputs are taken; ``"auto"`` counts what the closed form would cost."""
+    settings, batches = fit.settings, fit.batches
     if settings.expectation == "analytic" and not model.closed_form():
         raise SettingError(
             f"expectation='analytic' has a closed form for the SE kernel only, got kernel={settings.kernel!r}. Pass "
@@ -167,7 +318,7 @@ def _expectation(settings: Settings, model: Model, kinds: Sequence[str], batches
         )
     if settings.expectation != "auto":
         return "analytic" if settings.expectation == "analytic" else "sampled"
-    stochastic = [t for t, kind in enumerate(kinds) if kind in ("bayes", "embedded", "free")]
+    stochastic = [t for t, kind in enumerate(fit.kinds) if kind in ("bayes", "embedded", "free")]
     if not stochastic or not model.closed_form():
         return "sampled"
     rows = sum(sizes[t] or batches[t].y.shape[0] for t in stochastic)

@@ -147,7 +147,7 @@ def _point_statistics(model: Model, task: int, x, own, y, factors: Factors) -> S
     """Return a task's sums, in blocks where there are many rows."""
     rows = x.shape[0]
     if rows <= BLOCK:
-        return _block_statistics(model, task, x, own, y, jnp.ones_like(y), factors)
+        return _block_statistics(model, task, factors, x, own, y, jnp.ones_like(y))
     blocks = -(-rows // BLOCK)
     extra = blocks * BLOCK - rows
 
@@ -160,15 +160,15 @@ def _point_statistics(model: Model, task: int, x, own, y, factors: Factors) -> S
 
     @jax.checkpoint
     def add(total: Statistics, block):
-        return total + _block_statistics(model, task, *block, factors), None
+        return total + _block_statistics(model, task, factors, *block), None
 
     first = tuple(part[0] for part in data)
-    shapes = jax.eval_shape(lambda: _block_statistics(model, task, *first, factors))
+    shapes = jax.eval_shape(lambda: _block_statistics(model, task, factors, *first))
     zero = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
     return jax.lax.scan(add, zero, data)[0]
 
 
-def _block_statistics(model: Model, task: int, x, own, y, counted, factors: Factors) -> Statistics:
+def _block_statistics(model: Model, task: int, factors: Factors, x, own, y, counted) -> Statistics:
     precision, mixing = 1.0 / model.likelihoods[task].variance, model.mixing[task]
     features = jnp.concatenate(
         [
