@@ -44,7 +44,8 @@ def log_likelihood(X: np.ndarray, grid: int) -> np.ndarray:
     values = np.empty(X.shape[0])
     for row, (hubble, matter, dark) in enumerate(X):
         radiation = max(0.0, 1.0 - matter - dark)
-        integral = redshift * ((radiation * fourth + matter * third + dark) ** -0.5 @ weights)
+        integrand = 1.0 / np.sqrt(radiation * fourth + matter * third + dark)
+        integral = redshift * (integrand @ weights)
         mu = 5.0 * np.log10(SPEED_OF_LIGHT * (1.0 + redshift) / hubble * integral) + 25.0
         terms = -0.5 * (constant + ((modulus - mu) / sigma) ** 2)
         values[row] = np.maximum(terms, SMALLEST_TERM).mean()
