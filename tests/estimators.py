@@ -15,7 +15,10 @@ import aligngp as agp
 from aligngp.fit.adam import History
 from aligngp.parameters import join, resolve, split
 
-COMMON = {"common": "coarse", "num_latents": 1, "num_inducing": 5, "max_iterations": 30, "seed": 3, "progress": False}
+COMMON = {
+    **{"common": "coarse", "inference": "adam", "residual": False, "num_latents": 1, "num_inducing": 5},
+    **{"max_iterations": 30, "seed": 3, "progress": False},
+}
 CALIBRATIONS = ("none", "bayes", "embedded", "free", "linear")
 FINE_X, COARSE_X = np.random.default_rng(0).uniform(size=(8, 2)), np.random.default_rng(1).uniform(size=(12, 1))
 FINE_Y = 5.0 + 10.0 * (np.sin(3.0 * FINE_X[:, 1]) + 0.1 * FINE_X[:, 0])

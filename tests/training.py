@@ -59,7 +59,14 @@ def tables(number: int = 2, seed: int = 0) -> dict[str, Any]:
 
 def case(number: int = 2, tasks: dict[str, Any] | None = None, **keywords: Any) -> Case:
     """The tables as the estimator sees them, with the common task 'coarse' and few inducing inputs."""
-    defaults = {"common": "coarse", "num_inducing": 4, "max_iterations": 20, "num_samples": 2}
+    defaults = {
+        "common": "coarse",
+        "inference": "adam",
+        "residual": False,
+        "num_inducing": 4,
+        "max_iterations": 20,
+        "num_samples": 2,
+    }
     settings = Settings(**{**defaults, **keywords})
     read = read_tasks(tables(number) if tasks is None else tasks)
     frame = build_frame(read, settings.common, settings.mappings, settings.standardize)
