@@ -9,7 +9,8 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 THREADS = "1"
@@ -46,13 +47,19 @@ class Clock:
         """Whether the limit has passed."""
         return self.seconds > self.limit
 
-    def look(self, objective: Callable[[], float], always: bool = False) -> None:
-        """Note the objective if a look is due; the clock stands still meanwhile."""
-        self._counted, due = self.seconds, always or self.seconds >= self._due
-        if due:
-            self.trace.append((self._counted, objective()))
-            self._due = SPACING * self._counted
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Time that does not count."""
+        self._counted = self.seconds
+        yield
         self._since = time.perf_counter()
+
+    def look(self, objective: Callable[[], float], always: bool = False) -> None:
+        """Note the objective if a look is due, with the clock stopped."""
+        with self.stopped():
+            if always or self._counted >= self._due:
+                self.trace.append((self._counted, objective()))
+                self._due = SPACING * self._counted
 
 
 def cold_and_warm(make: Callable[[], Any], train: Callable[[Any, Clock], int], limit: float) -> dict[str, Any]:
