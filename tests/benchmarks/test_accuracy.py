@@ -171,7 +171,7 @@ def test_a_run_goes_on_where_it_stopped_and_measures_again_when_asked(stand_in, 
 
 
 def written(model, smse, smll, **more):
-    plain = {"case": "small", "iterations": "", "note": "", "coverage95": "0.9", "seconds": "2"}
+    plain = {"case": "small", "iterations": "", "note": "", "coverage95": "0.9", "seconds": "2", "cpu_seconds": "1.5"}
     plain |= {"rmse_over_test_sd": "0.5", "crps_over_test_sd": "0.25", **more}
     return [
         {**plain, "model": model, "seed": str(seed), "smse": str(a), "smll": str(b)}
@@ -182,7 +182,7 @@ def written(model, smse, smll, **more):
 def test_the_table_has_mean_deviation_and_median(stand_in):
     text = accuracy_table.tables(written("HSVLMC", (1.0, 2.0, 6.0), (-1.0, -2.0, 0.0)))
     assert f"| HSVLMC | 3 | 3.000 ± {np.std([1, 2, 6]):.3f} | 2.000 | -1.00 ± 0.82 | -1.00 | 0.500 | 0.250 |" in text
-    assert "| 90% | 2.0 |" in text and "A small case." in text
+    assert "| 90% | 2.0 | 1.5 |" in text and "A small case." in text
 
 
 def test_failed_fits_are_counted_and_limits_named(stand_in):
@@ -234,7 +234,7 @@ def test_what_the_worker_is_told_and_what_becomes_of_its_answer(stand_in, monkey
     def ask(self, command):
         with np.load(command["file"]) as file:
             told.update(command, **{name: file[name] for name in file.files})
-        return {"mean": [3.0] * 5, "variance": [2.0] * 5, "seconds": 1.5}
+        return {"mean": [3.0] * 5, "variance": [2.0] * 5, "seconds": 1.5, "cpu_seconds": 1.25}
 
     monkeypatch.setattr(accuracy.Worker, "ask", ask)
     monkeypatch.setattr(accuracy, "BOTORCH_SOURCE_ROWS", 3)
@@ -245,7 +245,7 @@ def test_what_the_worker_is_told_and_what_becomes_of_its_answer(stand_in, monkey
     np.testing.assert_array_equal(told["X_test"], case.test["fine"][0])
     kept = {(float(x), float(y)) for x, y in zip(told["X1"][:, 0], told["y1"], strict=True)}
     assert len(kept) == 3 and kept < {(float(x[0]), float(y)) for x, y in zip(*case.tasks["coarse"], strict=True)}
-    assert (row["note"], row["seconds"]) == ("coarse: 3 of 4 rows", "1.5")
+    assert (row["note"], row["seconds"], row["cpu_seconds"]) == ("coarse: 3 of 4 rows", "1.5", "1.25")
     expected = metrics.nlpd(case.test["fine"][1], np.full(5, 3.0), np.full(5, 2.0))
     assert float(row["nlpd"]) == pytest.approx(expected, rel=1e-5)
 
