@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from jax.scipy.linalg import solve_triangular
 
-from aligngp.linalg import DEFAULT_JITTER, add_jitter, inverse_factor, lower_factor
+from aligngp.linalg import (
+    DEFAULT_JITTER,
+    LARGEST_JITTER,
+    add_jitter,
+    inverse_factor,
+    jittered_inverse_factor,
+    lower_factor,
+    transposed,
+)
 from problems import central, quick
 
 SIZE = 5
@@ -93,3 +101,56 @@ def test_lower_factor_of_a_posterior_that_rounding_made_negative():
     factor = np.asarray(lower_factor(jnp.asarray(rounding), jnp.ones(SIZE)))
     assert np.all(np.isfinite(factor))
     assert np.max(np.abs(factor @ factor.T)) < 1e-11
+
+
+@pytest.mark.parametrize("size", [15, 16, 17, 37, 130])
+def test_inverse_by_blocks_against_numpy(size):
+    root = np.random.default_rng(size).normal(size=(size, size))
+    covariance = root @ root.T + size * np.eye(size)
+    inverse, half = inverse_factor(jnp.asarray(covariance))
+    np.testing.assert_allclose(inverse, np.linalg.inv(np.linalg.cholesky(covariance)), rtol=1e-9, atol=1e-14)
+    np.testing.assert_allclose(half, 0.5 * np.linalg.slogdet(covariance)[1], rtol=1e-12)
+    np.testing.assert_array_equal(inverse, np.tril(inverse))
+
+
+def plain_jittered(covariance, level, relative):
+    return plain_inverse_factor(covariance + relative * level * jnp.eye(SIZE))[0]
+
+
+def test_gradient_of_the_jittered_factor_is_that_of_plain_jax():
+    given, level = jnp.asarray(K), jnp.asarray(3.0)
+
+    def value(factor):
+        return quick(jax.grad(lambda K, level: jnp.sum(jnp.sin(WEIGHTS * factor(K, level, 0.1))), argnums=(0, 1)))
+
+    found = value(lambda *parts: jittered_inverse_factor(*parts)[0])(given, level)
+    for ours, theirs in zip(found, value(plain_jittered)(given, level), strict=True):
+        np.testing.assert_allclose(ours, 0.5 * (theirs + theirs.T), rtol=1e-9, atol=1e-13)
+
+
+def test_the_jitter_grows_only_where_it_must():
+    one_less = np.eye(SIZE)
+    one_less[-1, -1] = -1e-5  # positive definite from a jitter of 1e-5 on
+    for covariance, given, expected in (
+        (K, 1e-6, 1e-6),
+        (K, 0.0, 0.0),
+        (one_less, 1e-6, 1e-4),
+        (one_less, 1e-3, 1e-3),
+    ):
+        inverse, used = quick(jittered_inverse_factor)(jnp.asarray(covariance), jnp.asarray(1.0), given)
+        assert float(used) == pytest.approx(expected, rel=1e-12)
+        expected = np.linalg.inv(np.linalg.cholesky(covariance + expected * np.eye(SIZE)))
+        np.testing.assert_allclose(inverse, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("covariance", [np.full((SIZE, SIZE), np.nan), -np.eye(SIZE)])
+def test_what_is_no_covariance_is_given_up(covariance):
+    inverse, used = quick(jittered_inverse_factor)(jnp.asarray(covariance), jnp.asarray(1.0), 1e-6)
+    assert not np.any(np.isfinite(np.tril(inverse)[np.tril_indices(SIZE)]))
+    assert LARGEST_JITTER <= float(used) < 10.0 * LARGEST_JITTER
+
+
+def test_the_transpose_stays_one():
+    np.testing.assert_array_equal(quick(transposed)(jnp.asarray(ROOT)), ROOT.T)
+    stack = rng.normal(size=(2, 3, 4))
+    np.testing.assert_array_equal(transposed(jnp.asarray(stack)), np.swapaxes(stack, 1, 2))

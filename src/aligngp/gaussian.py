@@ -14,7 +14,8 @@ def kl_whitened(mean: Float[Array, "M P"], scale: Float[Array, "P M M"]) -> Scal
 
     Whitening u = L v turns the paper's KL[N(m, S) || N(0, K)] into this one.
     """
-    diagonal = jnp.diagonal(scale, axis1=-2, axis2=-1)
+    # As a masked sum, whose gradient is no scatter.
+    diagonal = jnp.sum(scale * jnp.eye(scale.shape[-1], dtype=scale.dtype), axis=-1)
     return 0.5 * (jnp.sum(mean**2) + jnp.sum(scale**2) - mean.size - jnp.sum(jnp.log(diagonal**2)))
 
 

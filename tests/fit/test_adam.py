@@ -99,8 +99,8 @@ def test_chunks_grow_while_they_are_quick_and_shrink_when_they_are_not(monkeypat
 
 
 def test_only_the_first_chunk_compiles(monkeypatch):
-    traces, step_function = [], adam.step_function
-    monkeypatch.setattr(adam, "step_function", lambda *given: traces.append(1) or step_function(*given))
+    traces, loss_function = [], adam.loss_function
+    monkeypatch.setattr(adam, "loss_function", lambda *given: traces.append(1) or loss_function(*given))
     settings = replace(QUICK, learning_rate=0.0123)
     train(PLAIN, SMALL.data(), KEY, 0, settings)
     assert len(traces) == 1

@@ -1,12 +1,16 @@
 """The sparse GP against the paper's equations in loops, and its hand-written gradient."""
 
+import dataclasses
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from aligngp.gp.sparse import SparseGP, explained
+from aligngp.gp.sparse import SparseGP, projected_moments
 from aligngp.kernels import SquaredExponential
+from aligngp.linalg import DEFAULT_JITTER
 from oracles import gram, kl_gaussians, sparse_marginal
 from problems import KERNELS, central, prior_of, quick, sparse
 
@@ -85,44 +89,110 @@ def test_the_jitter_grows_with_the_variance():
     np.testing.assert_allclose(wider, 1e8 * variance, rtol=1e-9)
 
 
-# The hand-written gradient of diag(A' B A).
+# The hand-written gradient of the projected moments.
 
-A, B = rng.normal(size=(4, 6)), rng.normal(size=(4, 4))
-B = B + B.T
-WEIGHTS = jnp.asarray(rng.normal(size=6))
+rule_rng = np.random.default_rng(2)
+PARTS = tuple(
+    jnp.asarray(part)
+    for part in (
+        rule_rng.normal(size=(4, 6)),
+        np.tril(rule_rng.normal(size=(4, 4))),
+        rule_rng.normal(size=(4, OUTPUTS)),
+        np.tril(rule_rng.normal(size=(OUTPUTS, 4, 4))),
+    )
+)
+DIRECTION = tuple(jnp.asarray(rule_rng.normal(size=part.shape)) for part in PARTS)
+WEIGHTS = jnp.asarray(rule_rng.normal(size=(2, 6, OUTPUTS)))
 
 
-def plain(projected, middle):
-    return jnp.diagonal(projected.T @ middle @ projected)
+def plain(cross, factor, mean, scale):
+    projected = factor @ cross
+    reductions = [projected.T @ (jnp.eye(4) - one @ one.T) @ projected for one in scale]
+    return projected.T @ mean, jnp.stack([jnp.diagonal(one) for one in reductions], axis=1)
 
 
 def weighed(function):
-    return lambda pair: jnp.sum(jnp.sin(WEIGHTS * function(pair[0], 0.5 * (pair[1] + pair[1].T))))
+    """A number that depends on both results, non-linearly, so that second derivatives see everything."""
+    return lambda parts: sum(jnp.sum(jnp.sin(w * one)) for w, one in zip(WEIGHTS, function(*parts), strict=True))
 
 
-def test_explained_is_the_diagonal():
-    np.testing.assert_allclose(explained(jnp.asarray(A), jnp.asarray(B)), np.diag(A.T @ B @ A), rtol=1e-12)
+def test_projected_moments_are_those_of_the_formula():
+    for found, expected in zip(projected_moments(*PARTS), plain(*PARTS), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
 
 
-def test_gradient_of_explained_is_that_of_plain_jax():
-    pair = jnp.asarray(A), jnp.asarray(B)
-    found, expected = (quick(jax.grad(weighed(function)))(pair) for function in (explained, plain))
-    np.testing.assert_allclose(found[0], expected[0], rtol=1e-10, atol=1e-13)
-    np.testing.assert_allclose(found[1], expected[1], rtol=1e-10, atol=1e-13)
+def test_gradient_of_projected_moments_is_that_of_plain_jax():
+    found, expected = (quick(jax.grad(weighed(function)))(PARTS) for function in (projected_moments, plain))
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-12)
 
 
-def test_second_derivative_of_explained_matches_finite_differences():
-    pair, gradient = (jnp.asarray(A), jnp.asarray(B)), jax.grad(weighed(explained))
+def moved(step):
+    return tuple(part + step * along for part, along in zip(PARTS, DIRECTION, strict=True))
+
+
+def test_gradient_of_projected_moments_matches_finite_differences():
+    value, gradient = quick(weighed(projected_moments)), quick(jax.grad(weighed(projected_moments)))
+    slope = sum(np.vdot(g, along) for g, along in zip(gradient(PARTS), DIRECTION, strict=True))
+    np.testing.assert_allclose(slope, central(lambda step: value(moved(step)), 1e-4), rtol=1e-8)
+
+
+def test_second_derivative_of_projected_moments_matches_finite_differences():
+    gradient = jax.grad(weighed(projected_moments))
     compiled = quick(gradient)
-    direction = jnp.asarray(rng.normal(size=A.shape)), jnp.asarray(rng.normal(size=B.shape))
 
-    def slope(pair):
-        return sum(jnp.vdot(g, d) for g, d in zip(gradient(pair), direction, strict=True))
+    def slope(parts):
+        return sum(jnp.vdot(g, along) for g, along in zip(gradient(parts), DIRECTION, strict=True))
 
-    found = quick(jax.grad(slope))(pair)
+    found = quick(jax.grad(slope))(PARTS)
+    for part, ours in enumerate(found):
+        expected = central(lambda step, part=part: compiled(moved(step))[part], 1e-4)
+        np.testing.assert_allclose(ours, expected, rtol=1e-7, atol=1e-7)
 
-    def moved(part):
-        return lambda step: compiled((pair[0] + step * direction[0], pair[1] + step * direction[1]))[part]
 
-    for part in (0, 1):
-        np.testing.assert_allclose(found[part], central(moved(part), 1e-4), rtol=1e-8, atol=1e-8)
+# Inducing inputs that make K_zz singular.
+
+ROWS = np.random.default_rng(3).normal(size=(6, 2))
+HARD = {
+    "on top of each other": (np.repeat(ROWS[:1], 6, axis=0), 1.0, 1.0),
+    "in pairs": (np.concatenate([ROWS[:3], ROWS[:3]]), 1.0, 1.0),
+    "a thousand lengthscales": (ROWS, 1e3, 1.0),
+    "a large variance": (np.concatenate([ROWS[:3], ROWS[:3]]), 1e3, 1e6),
+    "a small variance": (ROWS, 1e3, 1e-6),
+}
+
+
+@partial(quick, static_argnums=3)
+def hard_answer(Z, lengthscale, variance, jitter):
+    def value(parts):
+        inducing, scales, level = parts
+        kernel = SquaredExponential(scales, level)
+        gp = SparseGP(kernel, inducing, jnp.ones((6, 1)), 0.5 * jnp.eye(6)[None], jitter)
+        mean, variance = gp.marginals(jnp.asarray(X), gp.factor())
+        return jnp.sum(jnp.sin(mean)) + jnp.sum(variance) / level, (mean, variance, gp.jitter_needed())
+
+    return jax.value_and_grad(value, has_aux=True)((Z, lengthscale, variance))
+
+
+@pytest.mark.parametrize("name", HARD)
+@pytest.mark.parametrize("jitter", [DEFAULT_JITTER, 0.0])
+def test_singular_inducing_inputs_have_finite_values_and_gradients(name, jitter):
+    Z, lengthscale, variance = HARD[name]
+    answer = hard_answer(jnp.asarray(Z), jnp.full(2, lengthscale), jnp.asarray(variance), jitter)
+    (_, (mean, spread, needed)), gradient = answer
+    for part in (mean, spread, *gradient):
+        assert np.all(np.isfinite(part))
+    assert np.all(spread > -1e-6 * variance) and np.all(spread < (1 + 1e-6) * variance)
+    assert float(needed) == jitter if jitter else 0.0 <= float(needed) < 1e-8
+
+
+def test_the_jitter_that_was_needed_is_the_one_that_was_used():
+    Z = np.concatenate([ROWS[:3], ROWS[:3]])
+    gp = SparseGP(SquaredExponential(jnp.ones(2), jnp.asarray(2.0)), jnp.asarray(Z), jnp.ones((6, 1)), jnp.eye(6)[None])
+    assert float(gp.jitter_needed()) == DEFAULT_JITTER
+    bare = dataclasses.replace(gp, jitter=0.0)
+    needed = float(bare.jitter_needed())
+    kernel = 2.0 * np.exp(-0.5 * np.sum((Z[:, None] - Z[None]) ** 2, axis=-1))
+    # The factor inverts K up to 1 / jitter: what is left of sixteen digits.
+    inverse = np.linalg.inv(np.asarray(bare.factor()))
+    np.testing.assert_allclose(inverse @ inverse.T, kernel + 2.0 * needed * np.eye(6), rtol=0, atol=1e-6)

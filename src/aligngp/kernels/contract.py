@@ -22,6 +22,10 @@ class AbstractKernel(eqx.Module):
     def cross(self, x: Float[Array, "N D"], z: Float[Array, "M D"]) -> Float[Array, "N M"]:
         """Return ``k(x_i, z_j)`` for all pairs of rows."""
 
+    def gram(self, z: Float[Array, "M D"]) -> Float[Array, "M M"]:
+        """Return ``k(z_i, z_j)`` for all pairs of rows of one set."""
+        return self.cross(z, z)
+
     @abstractmethod
     def diagonal(self, x: Float[Array, "N D"]) -> Float[Array, " N"]:
         """Return ``k(x_i, x_i)`` for every row."""
@@ -58,6 +62,10 @@ class Sum(AbstractKernel):
         """Return the covariances of all pairs of rows."""
         return reduce(add, [part.cross(x, z) for part in self.parts])
 
+    def gram(self, z):
+        """Return the covariances of all pairs of rows of one set."""
+        return reduce(add, [part.gram(z) for part in self.parts])
+
     def diagonal(self, x):
         """Return the variance of every row."""
         return reduce(add, [part.diagonal(x) for part in self.parts])
@@ -75,6 +83,10 @@ class Product(AbstractKernel):
     def cross(self, x, z):
         """Return the covariances of all pairs of rows."""
         return reduce(mul, [part.cross(x, z) for part in self.parts])
+
+    def gram(self, z):
+        """Return the covariances of all pairs of rows of one set."""
+        return reduce(mul, [part.gram(z) for part in self.parts])
 
     def diagonal(self, x):
         """Return the variance of every row."""

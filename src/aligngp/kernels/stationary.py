@@ -7,8 +7,9 @@ import jax.numpy as jnp
 
 from aligngp.errors import SettingError
 from aligngp.kernels.contract import AbstractKernel
+from aligngp.kernels.rules import matern12, matern32, matern52, squared_exponential, stationary, stationary_gram
 from aligngp.parameters import positive
-from aligngp.typing import Array, Float, Parameter
+from aligngp.typing import Parameter
 
 
 class SquaredExponential(AbstractKernel):
@@ -19,7 +20,11 @@ class SquaredExponential(AbstractKernel):
 
     def cross(self, x, z):
         """Return the covariances of all pairs of rows."""
-        return self.variance * jnp.exp(-0.5 * squared_distance(x, z, self.lengthscale))
+        return stationary(squared_exponential, x, z, self.lengthscale, self.variance)
+
+    def gram(self, z):
+        """Return the covariances of all pairs of rows of one set."""
+        return stationary_gram(squared_exponential, z, self.lengthscale, self.variance)
 
     def diagonal(self, x):
         """Return the variance, once a row."""
@@ -38,9 +43,11 @@ class Matern12(AbstractKernel):
 
     def cross(self, x, z):
         """Return the covariances of all pairs of rows."""
-        # By differences, not by the product form: its rounding of r^2 (1e-13) would be 3e-7 in r, and so in k.
-        difference = (x[:, None, :] - z[None, :, :]) / self.lengthscale
-        return self.variance * jnp.exp(-_root(jnp.sum(difference**2, axis=-1)))
+        return stationary(matern12, x, z, self.lengthscale, self.variance)
+
+    def gram(self, z):
+        """Return the covariances of all pairs of rows of one set."""
+        return stationary_gram(matern12, z, self.lengthscale, self.variance)
 
     def diagonal(self, x):
         """Return the variance, once a row."""
@@ -59,8 +66,11 @@ class Matern32(AbstractKernel):
 
     def cross(self, x, z):
         """Return the covariances of all pairs of rows."""
-        s = _root(3.0 * squared_distance(x, z, self.lengthscale))
-        return self.variance * (1.0 + s) * jnp.exp(-s)
+        return stationary(matern32, x, z, self.lengthscale, self.variance)
+
+    def gram(self, z):
+        """Return the covariances of all pairs of rows of one set."""
+        return stationary_gram(matern32, z, self.lengthscale, self.variance)
 
     def diagonal(self, x):
         """Return the variance, once a row."""
@@ -79,9 +89,11 @@ class Matern52(AbstractKernel):
 
     def cross(self, x, z):
         """Return the covariances of all pairs of rows."""
-        squared = 5.0 * squared_distance(x, z, self.lengthscale)
-        s = _root(squared)
-        return self.variance * (1.0 + s + squared / 3.0) * jnp.exp(-s)
+        return stationary(matern52, x, z, self.lengthscale, self.variance)
+
+    def gram(self, z):
+        """Return the covariances of all pairs of rows of one set."""
+        return stationary_gram(matern52, z, self.lengthscale, self.variance)
 
     def diagonal(self, x):
         """Return the variance, once a row."""
@@ -90,24 +102,6 @@ class Matern52(AbstractKernel):
     def sized(self, dimensions, lengthscale):
         """Return the kernel with trainable parameters."""
         return Matern52(*_parameters(self, dimensions, lengthscale))
-
-
-def squared_distance(
-    x: Float[Array, "N D"], z: Float[Array, "M D"], lengthscale: Float[Array, " D"]
-) -> Float[Array, "N M"]:
-    """Return ``sum_d (x_d - z_d)^2 / l_d^2`` by one matrix product, never negative.
-
-    Both sets are centred first: the product form loses the digits of a common offset.
-    """
-    centre = jnp.mean(z, axis=0)
-    x, z = (x - centre) / lengthscale, (z - centre) / lengthscale
-    lengths = jnp.sum(x**2, axis=1)[:, None] + jnp.sum(z**2, axis=1)[None, :]
-    return jnp.maximum(lengths - 2.0 * x @ z.T, 0.0)
-
-
-def _root(squared: Float[Array, "N M"]) -> Float[Array, "N M"]:
-    """Return the square root, with a zero gradient at zero instead of an infinite one."""
-    return jnp.sqrt(jnp.maximum(squared, 1e-36))
 
 
 def _parameters(kernel, dimensions: int, lengthscale: float) -> tuple[eqx.Module, eqx.Module]:
