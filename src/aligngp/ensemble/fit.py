@@ -1,0 +1,126 @@
+"""Fitting the ensemble: which tasks are whose sources, which forms compete, how their hyperparameters are found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from aligngp.data.tasks import TaskData
+from aligngp.ensemble.forms import FORMS, Form, prior
+from aligngp.ensemble.members import map_member, sampled_member
+from aligngp.ensemble.model import Ensemble
+from aligngp.ensemble.radial import check_kernel
+from aligngp.ensemble.sources import Sources, fit_sources
+from aligngp.ensemble.target import Given, Target
+from aligngp.ensemble.weights import form_weights
+from aligngp.errors import SettingError
+from aligngp.frame import Frame
+from aligngp.objective.elbo import TaskBatch
+from aligngp.typing import Progress
+
+MARGINALIZED_ROWS = 60
+"""Most rows of a task whose hyperparameters are marginalised by ``hyperparameters="auto"``."""
+ALL_FORMS_ROWS = 300
+"""Most rows of a task for which every form is tried."""
+MOST_ROWS = 2000
+"""Most rows of a task that its own GPs condition on; more are thinned at random."""
+_SMALLEST_SOURCE = 0.25
+"""A source has at least this part of a target's rows."""
+
+
+def fit_ensemble(
+    frame: Frame,
+    tasks: tuple[TaskData, ...],
+    batches: tuple[TaskBatch, ...],
+    *,
+    kernel: str = "se",
+    seed: int = 0,
+    hyperparameters: str = "auto",
+    residual: bool = True,
+    progress: Progress | None = None,
+    log: Callable[[str], object] | None = None,
+) -> Ensemble:
+    """Return the ensemble of every task, given the others.
+
+    A task's sources are the other tasks that have a quarter of its rows or more. ``residual=False`` leaves out the
+    forms with a residual on own inputs.
+    """
+    check_kernel(kernel)
+    if hyperparameters not in ("auto", "map", "marginalize"):
+        raise SettingError(f"hyperparameters: expected 'auto', 'map' or 'marginalize', got {hyperparameters!r}.")
+    noise = [_known_noise(frame, at, task) for at, task in enumerate(tasks)]
+    aligned = [np.asarray(batch.rows.nominal) for batch in batches]
+    outputs = [np.asarray(batch.y) for batch in batches]
+    known: dict[tuple[int, ...], Sources] = {}
+    targets = []
+    for at, batch in enumerate(batches):
+        others = _sources_of(frame, at, [len(y) for y in outputs])
+        if others and others not in known:
+            rng = np.random.default_rng([seed, len(tasks), *others])
+            known[others] = fit_sources(
+                kernel,
+                others,
+                [aligned[s] for s in others],
+                [outputs[s] for s in others],
+                [noise[s] for s in others],
+                rng,
+            )
+        rng = np.random.default_rng([seed, at])
+        forms = _forms(bool(others), residual, len(outputs[at]))
+        targets.append(_target(known.get(others), batch, noise[at], kernel, forms, hyperparameters, rng))
+        if log is not None:
+            said = ", ".join(
+                f"{m.prior.form.name} {w:.2f}" for m, w in zip(targets[-1].members, targets[-1].weights, strict=True)
+            )
+            log(f"task {frame.names[at]!r}: weights of the forms {said}")
+        if progress is not None:
+            evidence = max(member.evidence for member in targets[-1].members)
+            progress(at + 1, len(batches), evidence)
+    return Ensemble(frame.names, tuple(targets))
+
+
+def _known_noise(frame: Frame, task: int, data: TaskData) -> float | None:
+    """Return the known noise variance of a task in standardised units."""
+    return None if data.noise is None else float((data.noise / frame.outputs[task].scale[0]) ** 2)
+
+
+def _sources_of(frame: Frame, target: int, sizes: list[int]) -> tuple[int, ...]:
+    """Return the tasks that a target may learn from; where a task is aligned must be known to be one."""
+    return tuple(
+        s
+        for s, size in enumerate(sizes)
+        if s != target and size >= _SMALLEST_SOURCE * sizes[target] and frame.priors[s].kind != "learned"
+    )
+
+
+def _forms(sources: bool, residual: bool, rows: int) -> tuple[Form, ...]:
+    """Return the forms that compete."""
+    chosen = [form for form in FORMS if sources or not form.transfers]
+    if not residual:
+        chosen = [f for f in chosen if not f.transfers or all(term.calibrates for term in f.terms)]
+    if rows > ALL_FORMS_ROWS:
+        chosen = [f for f in chosen if f.name in ("nominal", "residual", "alone")]
+    return tuple(chosen)
+
+
+def _target(
+    sources: Sources | None,
+    batch: TaskBatch,
+    noise: float | None,
+    kernel: str,
+    forms: tuple[Form, ...],
+    hyperparameters: str,
+    rng: np.random.Generator,
+) -> Target:
+    kept = np.sort(rng.permutation(len(batch.y))[:MOST_ROWS])
+    own, nominal, y = (np.asarray(part)[kept] for part in (batch.rows.own, batch.rows.nominal, batch.y))
+    given = Given(sources, max(0.25, 1.0 / len(y)))
+    seen = given.see(own, nominal)
+    pair = given.pair(seen, seen)
+    marginal = hyperparameters == "marginalize" or (hyperparameters == "auto" and len(y) <= MARGINALIZED_ROWS)
+    fit = sampled_member if marginal else map_member
+    members = tuple(fit(prior(form, kernel, len(y), own.shape[1], noise), pair, y, rng) for form in forms)
+    densities = np.stack([member.leave_one_out for member in members])
+    evidences = np.array([member.evidence for member in members]) if marginal else None
+    return Target(given, own, nominal, y, members, form_weights(densities, evidences, rng))

@@ -1,0 +1,202 @@
+"""The forms of one target task that compete: the covariance of its outputs, and the priors of its hyperparameters.
+
+    y(x) = b + sum_s a_s F_s(g0(x)) + r(x) + eps,    b ~ N(0, max(1/4, 1/N)),  a_s ~ N(0, 1),  eps ~ N(0, nu)
+
+With b and a integrated out, and F ~ posterior given the sources with mean m, covariance C and gradient of the mean
+grad m, the outputs are Gaussian with mean zero and the covariance
+
+    tau [ var(b) + sum_s (m_s(x) m_s(x') + C_s(x, x')) + R(x, x') + nu 1(x = x') ]
+
+(E a_s^2 = 1; a and F are independent, and the product is taken as Gaussian). The output scale is itself the estimate
+of N numbers, hence tau: log tau ~ N(log(N / (N - 1)), 2 / (N - 1)), as the variance of a sample has it. The forms:
+
+    nominal            R = 0: the prior mapping g0 as it is
+    residual           R = v k(x, x'), k an ARD kernel on the task's own inputs
+    linear             R = v sum_d w_d x_d x'_d / D_t
+    calibrated         R = v k(x, x') sum_s grad m_s(x) . grad m_s(x'):  g = g0 + delta, delta a GP, to first order
+    affine             the same with 1 + sum_d w_d x_d x'_d / D_t in place of k:  an affine delta
+    calibrated+residual    the sum of the two
+    alone              no source: var(b) + v k(x, x')
+    alone+linear       no source: var(b) + v k(x, x') + v' sum_d w_d x_d x'_d / D_t
+
+Linear terms see inputs bounded smoothly, x / sqrt(1 + x^2 / 9), since they would extrapolate without bound.
+Priors, for standardised inputs of dimension D: log l ~ N(log 2.5 + log(D) / 2, 1), log v ~ N(log 0.1, 1.5^2)
+(alone: N(0, 1.5^2)), log w ~ N(0, 1), log nu ~ N(-7, 2^2) above a floor of 1e-6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from aligngp.ensemble.radial import by_log_lengthscale, correlation, slope, squared_distance
+
+NOISE_FLOOR = 1e-6
+_BOUND = 3.0
+
+
+@dataclass(frozen=True)
+class Term:
+    """A summand of R: a stationary or a linear kernel on own inputs, perhaps times the product of gradients."""
+
+    linear: bool = False
+    calibrates: bool = False
+    variance: float = 0.1
+
+
+@dataclass(frozen=True)
+class Form:
+    """A form: whether it sees the sources, and the summands of R."""
+
+    name: str
+    transfers: bool
+    terms: tuple[Term, ...] = ()
+
+
+FORMS = (
+    Form("nominal", True),
+    Form("residual", True, (Term(),)),
+    Form("linear", True, (Term(linear=True),)),
+    Form("calibrated", True, (Term(calibrates=True),)),
+    Form("affine", True, (Term(linear=True, calibrates=True),)),
+    Form("calibrated+residual", True, (Term(calibrates=True), Term())),
+    Form("alone", False, (Term(variance=1.0),)),
+    Form("alone+linear", False, (Term(variance=1.0), Term(linear=True, variance=1.0))),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """Rows of a target as the forms see them."""
+
+    own: np.ndarray
+    """(n, Dt)."""
+    mean: np.ndarray
+    """Posterior means of the sources (n, S)."""
+    gradient: np.ndarray
+    """Gradients of those means, (n, S D)."""
+    bounded: np.ndarray = field(init=False)
+
+    def __post_init__(self):
+        object.__setattr__(self, "bounded", self.own / np.sqrt(1.0 + self.own**2 / _BOUND**2))
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two sets of rows, and what their covariance has in every form."""
+
+    x: Side
+    z: Side
+    shared: np.ndarray
+    """``sum_s m_s(x) m_s(z) + C_s(x, z)``, (n, m)."""
+    gradients: np.ndarray
+    """``sum_s grad m_s(x) . grad m_s(z)``, (n, m)."""
+    offset: float
+    """var(b)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Hyperparameters:
+    """Values of P particles: tau (P,), nu (P,), and of each term its v (P,) and l or w (P, Dt)."""
+
+    scale: np.ndarray
+    noise: np.ndarray
+    variances: tuple[np.ndarray, ...]
+    widths: tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Means and spreads of a form's hyperparameters in logarithms: tau, nu, then v and l or w of each term."""
+
+    form: Form
+    kernel: str
+    mean: np.ndarray
+    spread: np.ndarray
+    known_noise: float | None
+
+    def read(self, z: np.ndarray) -> Hyperparameters:
+        """Return the hyperparameters of whitened ones z (P, H)."""
+        values = np.exp(np.clip(self.mean + self.spread * z, -40.0, 40.0))
+        scale = values[:, 0]
+        noise = scale * (NOISE_FLOOR + values[:, 1])
+        if self.known_noise is not None:
+            noise = np.full_like(noise, max(self.known_noise, NOISE_FLOOR))
+        width = (len(self.mean) - 2) // max(len(self.form.terms), 1)
+        starts = [2 + k * width for k in range(len(self.form.terms))]
+        return Hyperparameters(
+            scale, noise, tuple(values[:, s] for s in starts), tuple(values[:, s + 1 : s + width] for s in starts)
+        )
+
+    def covariance(self, h: Hyperparameters, pair: Pair) -> np.ndarray:
+        """Return the covariance (P, n, m) of noise-free outputs."""
+        total = pair.offset + (pair.shared if self.form.transfers else 0.0) * np.ones((len(h.scale), 1, 1))
+        if total.shape[1:] != pair.shared.shape:
+            total = np.broadcast_to(total, (len(h.scale), *pair.shared.shape)).copy()
+        for term, v, width in zip(self.form.terms, h.variances, h.widths, strict=True):
+            part = v[:, None, None] * self._base(term, width, pair)
+            total += part * pair.gradients if term.calibrates else part
+        total *= h.scale[:, None, None]
+        return total
+
+    def _base(self, term: Term, width: np.ndarray, pair: Pair) -> np.ndarray:
+        if not term.linear:
+            return correlation(self.kernel, squared_distance(pair.x.own, pair.z.own, width))
+        weighted = pair.x.bounded * (width[:, None, :] / width.shape[1])
+        return weighted @ pair.z.bounded.T + (1.0 if term.calibrates else 0.0)
+
+    def variance(self, h: Hyperparameters, side: Side, shared: np.ndarray, offset: float) -> np.ndarray:
+        """Return the diagonal (P, n) of the covariance of rows with themselves; ``shared`` is its part (n,)."""
+        total = np.zeros((len(h.scale), len(side.own))) + offset + (shared if self.form.transfers else 0.0)
+        for term, v, width in zip(self.form.terms, h.variances, h.widths, strict=True):
+            part = v[:, None] * np.ones(len(side.own))
+            if term.linear:
+                part = v[:, None] * (width @ side.bounded.T**2 / width.shape[1] + (1.0 if term.calibrates else 0.0))
+            total += part * np.sum(side.gradient**2, axis=1) if term.calibrates else part
+        return total * h.scale[:, None]
+
+    def displacement(self, h: Hyperparameters, pair: Pair) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Give the prior covariance (P, n, m) and variance (P, n) of a displacement of the aligned inputs, if any."""
+        for term, v, width in zip(self.form.terms, h.variances, h.widths, strict=True):
+            if term.calibrates:
+                spread = np.ones((len(v), len(pair.x.own)))
+                if term.linear:
+                    spread += width @ pair.x.bounded.T**2 / width.shape[1]
+                yield v[:, None, None] * self._base(term, width, pair), v[:, None] * spread
+
+    def pull(self, z: np.ndarray, pair: Pair, weight: np.ndarray) -> np.ndarray:
+        """Return ``sum_ij weight_ij d K_ij / d z`` (H,) for one z (H,), K with the noise on its diagonal."""
+        h = self.read(z[None])
+        tau = h.scale[0]
+        result = np.zeros_like(z)
+        noise = h.noise[0]
+        result[0] = np.sum(weight * self.covariance(h, pair)[0])
+        if self.known_noise is None:
+            result[0] += noise * np.trace(weight)
+            result[1] = (noise - tau * NOISE_FLOOR) * np.trace(weight)
+        width = (len(self.mean) - 2) // max(len(self.form.terms), 1)
+        for k, (term, v, widths) in enumerate(zip(self.form.terms, h.variances, h.widths, strict=True)):
+            start = 2 + k * width
+            inner = tau * v[0] * weight * (pair.gradients if term.calibrates else 1.0)
+            result[start] = np.sum(inner * self._base(term, widths, pair)[0])
+            if term.linear:
+                x, y = pair.x.bounded, pair.z.bounded
+                result[start + 1 : start + width] = np.sum(x * (inner @ y), axis=0) * widths[0] / widths.shape[1]
+            else:
+                squared = squared_distance(pair.x.own, pair.z.own, widths[0])
+                inner = inner * slope(self.kernel, squared)
+                result[start + 1 : start + width] = by_log_lengthscale(inner, pair.x.own, pair.z.own, widths[0])
+        return result * self.spread
+
+
+def prior(form: Form, kernel: str, rows: int, dimensions: int, known_noise: float | None) -> Prior:
+    """Return the priors of a form for a target of that many rows and own inputs."""
+    freedom = max(rows - 1, 1)
+    mean, spread = [np.log(max(rows, 2) / freedom), -7.0], [np.sqrt(2.0 / freedom), 2.0]
+    for term in form.terms:
+        middle = 0.0 if term.linear else np.log(2.5) + 0.5 * np.log(dimensions)
+        mean += [np.log(term.variance), *[middle] * dimensions]
+        spread += [1.5, *[1.0] * dimensions]
+    return Prior(form, kernel, np.array(mean), np.array(spread), known_noise)

@@ -1,0 +1,196 @@
+"""One task given its sources: the mixture of its forms, and what it predicts.
+
+With weights w_k of forms and draws h of their hyperparameters, a prediction is the mixture of Gaussians
+
+    f(x) | y, h ~ N(k' K^-1 y,  k(x, x) - k' K^-1 k)
+
+whose mean and variance are those of the mixture. Under the forms that move the aligned inputs, the displacement
+``delta = sum_s u_s delta_s`` (u the direction of the posterior mean of the mixing a) has the prior covariance
+v k(x, x') in each dimension and the covariance ``tau^(1/2) v k(x, x_j) sum_s u_s d m_s(x_j)`` with the outputs; the
+aligned input is g0(x) plus its conditional.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from aligngp.ensemble.forms import Hyperparameters, Pair, Side
+from aligngp.ensemble.gaussian import factored
+from aligngp.ensemble.members import Member, observed_covariance
+from aligngp.ensemble.sources import Sources
+from aligngp.mappings.contract import Rows
+
+_BLOCK = 4_000_000
+"""Most entries of the largest array of a block of rows."""
+_NEGLIGIBLE = 1e-3
+"""A form of less weight is left out of predictions."""
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """Rows as the forms see them: with the sources' posterior at their aligned inputs."""
+
+    side: Side
+    nominal: np.ndarray
+    whitened: np.ndarray
+    """(S, N_sources, n), see Sources.whitened."""
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What the sources know, and var(b): all that rows need to be seen by the forms."""
+
+    sources: Sources | None
+    offset: float
+
+    def see(self, own: np.ndarray, nominal: np.ndarray) -> Seen:
+        """Return rows with own inputs (n, Dt) and aligned ones (n, D) as the forms see them."""
+        if self.sources is None:
+            nothing = np.zeros((len(own), 1))
+            return Seen(Side(own, nothing, nothing), nominal, np.zeros((1, 1, len(own))))
+        mean, gradient = self.sources.mean(nominal)
+        return Seen(Side(own, mean, gradient.reshape(len(own), -1)), nominal, self.sources.whitened(nominal))
+
+    def pair(self, x: Seen, z: Seen) -> Pair:
+        """Return two sets of rows together."""
+        shared = x.side.mean @ z.side.mean.T
+        if self.sources is not None:
+            shared += self.sources.covariance(x.nominal, z.nominal, x.whitened, z.whitened)
+        return Pair(x.side, z.side, shared, x.side.gradient @ z.side.gradient.T, self.offset)
+
+    def shared_variance(self, x: Seen) -> np.ndarray:
+        """Return the diagonal (n,) of the rows' ``shared``."""
+        own = np.sum(x.side.mean**2, axis=1)
+        return own if self.sources is None else own + self.sources.variance(x.whitened)
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """The fitted mixture of one task."""
+
+    given: Given
+    own: np.ndarray
+    nominal: np.ndarray
+    y: np.ndarray
+    members: tuple[Member, ...]
+    weights: np.ndarray
+    """Of the members, (K,)."""
+
+    @cached_property
+    def _seen(self) -> Seen:
+        return self.given.see(self.own, self.nominal)
+
+    @cached_property
+    def _active(self) -> list[tuple[float, Member, Hyperparameters, np.ndarray, np.ndarray]]:
+        """Weight, member, hyperparameters, inverse factors (P, N, N) and K^-1 y (P, N) of what predicts."""
+        kept = np.flatnonzero(self.weights >= _NEGLIGIBLE)
+        shares = self.weights[kept] / self.weights[kept].sum()
+        pair = self.given.pair(self._seen, self._seen)
+        result = []
+        for share, member in zip(shares, (self.members[k] for k in kept), strict=True):
+            root = np.linalg.inv(factored(observed_covariance(member.prior, member.z, pair)))
+            alpha = np.einsum("pij,pi->pj", root, root @ self.y)
+            result.append((float(share), member, member.prior.read(member.z), root, alpha))
+        return result
+
+    @property
+    def noise(self) -> float:
+        """The noise variance, averaged over the mixture."""
+        return float(sum(share * h.noise.mean() for share, _, h, _, _ in self._active))
+
+    def moments(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and variance (n,) of the noise-free output."""
+        parts = [self._moments(own, nominal) for own, nominal in self._blocks(rows)]
+        mean, variance = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return mean, variance
+
+    def _moments(self, own: np.ndarray, nominal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        seen = self.given.see(own, nominal)
+        pair, shared = self.given.pair(seen, self._seen), self.given.shared_variance(seen)
+        first, second = np.zeros(len(own)), np.zeros(len(own))
+        for share, member, h, root, alpha in self._active:
+            cross = member.prior.covariance(h, pair)
+            mean = np.einsum("pxn,pn->px", cross, alpha)
+            taken = np.sum((cross @ np.swapaxes(root, 1, 2)) ** 2, axis=2)
+            variance = np.maximum(member.prior.variance(h, seen.side, shared, self.given.offset) - taken, 0.0)
+            first += share * mean.mean(axis=0)
+            second += share * (variance + mean**2).mean(axis=0)
+        return first, np.maximum(second - first**2, 0.0)
+
+    def components(self, rows: Rows) -> Iterator[tuple[float, np.ndarray, np.ndarray]]:
+        """Give weight, mean (n,) and covariance (n, n) of every component of the mixture."""
+        seen = self.given.see(np.asarray(rows.own), np.asarray(rows.nominal))
+        pair, among = self.given.pair(seen, self._seen), self.given.pair(seen, seen)
+        for share, member, _, root, alpha in self._active:
+            for p in range(len(alpha)):
+                one = member.prior.read(member.z[p : p + 1])
+                cross = member.prior.covariance(one, pair)[0]
+                half = cross @ root[p].T
+                yield share / len(alpha), cross @ alpha[p], member.prior.covariance(one, among)[0] - half @ half.T
+
+    def joint(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean (n,) and covariance (n, n) of the noise-free outputs."""
+        size = len(rows.own)
+        first, second = np.zeros(size), np.zeros((size, size))
+        for share, mean, covariance in self.components(rows):
+            first += share * mean
+            second += share * (covariance + mean[:, None] * mean)
+        return first, second - first[:, None] * first
+
+    def draws(self, rows: Rows, number: int, rng: np.random.Generator) -> np.ndarray:
+        """Return joint draws (number, n) of the noise-free outputs: a component each, then a draw of it."""
+        size = len(rows.own)
+        shares = np.concatenate([np.full(len(a), share / len(a)) for share, _, _, _, a in self._active])
+        counts = rng.multinomial(number, shares / shares.sum())
+        result = []
+        for count, (_, mean, covariance) in zip(counts, self.components(rows), strict=True):
+            if count:
+                values, vectors = np.linalg.eigh(covariance)
+                half = vectors * np.sqrt(np.maximum(values, 0.0))
+                result.append(mean + rng.standard_normal((count, size)) @ half.T)
+        return rng.permutation(np.concatenate(result)) if result else np.zeros((0, size))
+
+    def aligned(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and variance (n, D) of the aligned inputs."""
+        parts = [self._aligned(own, nominal) for own, nominal in self._blocks(rows)]
+        mean, variance = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return mean, variance
+
+    def _aligned(self, own: np.ndarray, nominal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        seen = self.given.see(own, nominal)
+        pair = self.given.pair(seen, self._seen)
+        first, second = np.zeros_like(nominal), np.zeros_like(nominal)
+        slopes = self._seen.side.gradient.reshape(len(self.y), -1, nominal.shape[1])  # (N, S, D)
+        for share, member, h, root, alpha in self._active:
+            mixing = alpha @ self._seen.side.mean
+            direction = mixing / np.maximum(np.linalg.norm(mixing, axis=1, keepdims=True), 1e-300)  # (P, S)
+            slope = np.einsum("ps,nsd->pnd", direction, slopes)
+            for cross, before in member.prior.displacement(h, pair):
+                cross = np.sqrt(h.scale)[:, None, None] * cross  # (P, n, N), without the slope
+                for d in range(nominal.shape[1]):
+                    held = cross * slope[:, None, :, d]
+                    mean = np.einsum("pxn,pn->px", held, alpha)
+                    variance = np.maximum(before - np.sum((held @ np.swapaxes(root, 1, 2)) ** 2, axis=2), 0.0)
+                    first[:, d] += share * mean.mean(axis=0)
+                    second[:, d] += share * (variance + mean**2).mean(axis=0)
+        return nominal + first, np.maximum(second - first**2, 0.0)
+
+    def leave_one_out(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and variance (N,) of every observed training row, each without itself."""
+        mean = sum(w * m.left_out_mean for w, m in zip(self.weights, self.members, strict=True))
+        second = sum(
+            w * (m.left_out_variance + m.left_out_mean**2) for w, m in zip(self.weights, self.members, strict=True)
+        )
+        return np.asarray(mean), np.asarray(second - mean**2)
+
+    def _blocks(self, rows: Rows) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        own, nominal = np.asarray(rows.own), np.asarray(rows.nominal)
+        conditioned = 0 if self.given.sources is None else len(self.given.sources.y) * len(self.given.sources.noise)
+        draws = max(len(alpha) * (len(self.y) + own.shape[1]) for *_, alpha in self._active)
+        size = max(_BLOCK // max(conditioned, draws, 1), 1)
+        for start in range(0, max(len(own), 1), size):
+            yield own[start : start + size], nominal[start : start + size]

@@ -1,0 +1,113 @@
+"""Likelihoods and leave-one-out against brute force."""
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal, norm
+
+from aligngp.ensemble.forms import FORMS, prior
+from aligngp.ensemble.gaussian import factored
+from aligngp.ensemble.members import left_out, log_likelihood, map_member, observed_covariance, sampled_member
+from aligngp.ensemble.weights import form_weights, softmax
+from ensembles import small_target
+
+RESIDUAL = FORMS[1]
+
+
+@pytest.fixture(scope="module")
+def problem():
+    given, own, nominal, y = small_target(rows=6)
+    seen = given.see(own, nominal)
+    priors = prior(RESIDUAL, "se", 6, 3, None)
+    return priors, given.pair(seen, seen), y, (given, own, nominal)
+
+
+def test_the_likelihood_is_the_gaussian_density(problem):
+    priors, pair, y, _ = problem
+    z = np.random.default_rng(0).standard_normal((4, len(priors.mean)))
+    covariances = observed_covariance(priors, z, pair)
+    expected = [multivariate_normal(np.zeros(6), k).logpdf(y) for k in covariances]
+    np.testing.assert_allclose(log_likelihood(priors, pair, y)(z), expected, rtol=1e-9)
+
+
+def test_what_cannot_be_factored_is_impossible():
+    good, bad = np.eye(3), -np.eye(3)
+    factors = factored(np.stack([good, bad, 4.0 * good]))
+    np.testing.assert_array_equal(factors[[0, 2]], [good, 2.0 * good])
+    assert np.isnan(factors[1]).all()
+
+
+def test_leaving_a_row_out_is_refitting_without_it(problem):
+    priors, _, y, (given, own, nominal) = problem
+    z = np.random.default_rng(1).standard_normal((3, len(priors.mean)))
+    seen = given.see(own, nominal)
+    mean, variance, weight = left_out(priors, z, given.pair(seen, seen), y)
+    np.testing.assert_allclose(weight.sum(axis=0), 1.0)
+    h = priors.read(z)
+    density = np.empty((3, 6))
+    for i in range(6):
+        rest = np.arange(6) != i
+        without, one = given.see(own[rest], nominal[rest]), given.see(own[[i]], nominal[[i]])
+        inner = observed_covariance(priors, z, given.pair(without, without))
+        cross = priors.covariance(h, given.pair(one, without))
+        prior_variance = priors.covariance(h, given.pair(one, one))[:, 0, 0] + h.noise
+        for p in range(3):
+            solved = np.linalg.solve(inner[p], cross[p, 0])
+            assert mean[p, i] == pytest.approx(solved @ y[rest], rel=1e-6, abs=1e-9)
+            assert variance[p, i] == pytest.approx(prior_variance[p] - solved @ cross[p, 0], rel=1e-6)
+            density[p, i] = norm.logpdf(y[i], mean[p, i], np.sqrt(variance[p, i]))
+    raw = np.exp(-density)
+    raw = np.minimum(raw, raw.mean(axis=0) * np.sqrt(3))
+    np.testing.assert_allclose(weight, raw / raw.sum(axis=0), rtol=1e-6)
+
+
+def test_a_sampled_row_is_left_out_of_the_hyperparameters_too():
+    """Importance weights give what sampling without the row gives."""
+    given, own, nominal, y = small_target(rows=6, seed=3)
+    seen = given.see(own, nominal)
+    priors = prior(FORMS[0], "se", 6, 3, None)
+    rng = np.random.default_rng(0)
+    full = [sampled_member(priors, given.pair(seen, seen), y, rng) for _ in range(20)]
+    without = given.see(own[1:], nominal[1:])
+    one = given.see(own[:1], nominal[:1])
+    averages = []
+    for _ in range(20):
+        member = sampled_member(priors, given.pair(without, without), y[1:], rng)
+        h = priors.read(member.z)
+        inner = observed_covariance(priors, member.z, given.pair(without, without))
+        cross = priors.covariance(h, given.pair(one, without))[:, 0]
+        solved = np.stack([np.linalg.solve(k, c) for k, c in zip(inner, cross, strict=True)])
+        variance = priors.covariance(h, given.pair(one, one))[:, 0, 0] + h.noise - np.sum(solved * cross, axis=1)
+        averages.append(np.mean(norm.pdf(y[0], solved @ y[1:], np.sqrt(variance))))
+    found = np.log(np.mean([np.exp(member.leave_one_out[0]) for member in full]))
+    assert found == pytest.approx(np.log(np.mean(averages)), abs=0.1)
+
+
+def test_the_maximum_is_one(problem):
+    priors, pair, y, _ = problem
+    rng = np.random.default_rng(0)
+    best = map_member(priors, pair, y, rng)
+    function = log_likelihood(priors, pair, y)
+
+    def posterior(z):
+        return function(z) - 0.5 * np.sum(z**2, axis=1) - 0.5 * z.shape[1] * np.log(2.0 * np.pi)
+
+    assert best.evidence == pytest.approx(posterior(best.z)[0], rel=1e-8)
+    near = best.z + 0.05 * rng.standard_normal((200, best.z.shape[1]))
+    assert posterior(near).max() < best.evidence + 1e-6
+
+
+def test_weights_follow_density_and_evidence():
+    rng = np.random.default_rng(0)
+    clear = form_weights(np.array([[-1.0] * 8, [-3.0] * 8, [-1.0] * 8]), np.array([0.0, 0.0, -50.0]), rng)
+    np.testing.assert_allclose(clear, [0.5, 0.25, 0.25], atol=1e-6)
+    rows = np.array([[2.0, -2.0], [-2.0, 2.0]])
+    np.testing.assert_allclose(form_weights(rows, None, rng), 0.5, atol=0.06)
+    np.testing.assert_allclose(softmax(np.log([1.0, 3.0]) - 1e5), [0.25, 0.75])
+
+
+def test_disagreeing_rows_spread_the_weight():
+    agreeing, disagreeing = np.zeros((2, 5)), np.zeros((2, 5))
+    agreeing[0], disagreeing[0] = 1.0, [9.0, -1.0, -1.0, -1.0, -1.0]
+    first, second = (form_weights(rows, None, np.random.default_rng(0))[0] for rows in (agreeing, disagreeing))
+    assert first == pytest.approx(1.0 / (1.0 + np.exp(-5.0)), abs=1e-6)
+    assert second < 0.85
