@@ -29,7 +29,7 @@ AXES: dict[str, tuple[int, ...]] = {
     "T": (2, 4, 8, 14, 20),
     "Q": (1, 2, 4, 8),
 }
-SHORT = {"N": (1_000, 10_000, 100_000)}
+SHORT = {"N": (1_000, 100_000)}
 METHODS = ("collapsed", "svi")
 KEYS = ("axis", "value", "method")
 DIMENSIONS = 3

@@ -1,4 +1,4 @@
-"""All benchmarks: ``python -m benchmarks.run`` (an hour or two), ``--short`` (a few minutes, into build/benchmarks).
+"""All benchmarks: ``python -m benchmarks.run`` (several hours), ``--short`` (a few minutes, into build/benchmarks).
 
 Each benchmark is a module of its own with a command of its own; this one calls them after one another. The long form
 writes benchmarks/results and goes on where it stopped.
@@ -12,6 +12,9 @@ from pathlib import Path
 LONG = (
     ("benchmarks.toys", "--protocols", "train", "paper"),
     ("benchmarks.step_time",),
+    ("benchmarks.speed",),
+    ("benchmarks.growth",),
+    ("benchmarks.cold_start",),
     ("benchmarks.deadlock",),
 )
 
@@ -22,6 +25,9 @@ def short(folder: Path) -> tuple[tuple[str, ...], ...]:
     return (
         ("benchmarks.toys", "--repeats", "1", "--out", str(folder / "toys.csv")),
         ("benchmarks.step_time", "--rounds", "1", "--scale", "0.3", "--out", str(folder / "step_time.csv")),
+        ("benchmarks.speed", "--short", "--out", str(folder / "speed.csv")),
+        ("benchmarks.growth", "--short", "--out", str(folder / "growth.csv")),
+        ("benchmarks.cold_start", "--rounds", "1", "--out", str(folder / "cold_start.csv")),
     )
 
 

@@ -41,9 +41,7 @@ class Latents(gpytorch.models.ApproximateGP):
         )
         tasks = len(values["mixing"])
         super().__init__(
-            gpytorch.variational.LMCVariationalStrategy(
-                base, num_tasks=tasks, num_latents=latents, jitter_val=values["relative_jitter"]
-            )
+            gpytorch.variational.LMCVariationalStrategy(base, num_tasks=tasks, num_latents=latents, jitter_val=0.0)
         )
         self.mean_module = gpytorch.means.ZeroMean(batch_shape=shape)
         kernel = gpytorch.kernels.RBFKernel(ard_num_dims=dims, batch_shape=shape)
