@@ -22,7 +22,7 @@ from aligngp.frame import Frame
 from aligngp.kernels import as_kernel
 from aligngp.mappings.prior import Affine, Columns, Learned, Prior, Tabulated
 from aligngp.model import Model
-from aligngp.parts import Part
+from aligngp.parts import FittedEnsemble, Part
 from aligngp.settings import Settings
 from aligngp.storage import decode, encode
 
@@ -80,13 +80,19 @@ def restore(
 
 
 def _describe_part(part: Part, tensors: Tensors, path: str) -> dict[str, Any]:
-    model, history = part.fitted.model, part.fitted.history
+    fitted, history = part.fitted, part.fitted.history
+    if isinstance(fitted, FittedEnsemble):
+        model: dict[str, Any] = {"ensemble": encode(fitted.ensemble, tensors, f"{path}.ensemble")}
+    else:
+        model = {
+            "model": {name: encode(getattr(fitted.model, name), tensors, f"{path}.model.{name}") for name in _MODEL},
+            "adam": dataclasses.asdict(fitted.adam),
+            "inference": fitted.inference,
+            "prior": fitted.prior,
+        }
     return {
         "frame": _describe_frame(part.frame, tensors, f"{path}.frame"),
-        "model": {name: encode(getattr(model, name), tensors, f"{path}.model.{name}") for name in _MODEL},
-        "adam": dataclasses.asdict(part.fitted.adam),
-        "inference": part.fitted.inference,
-        "prior": part.fitted.prior,
+        **model,
         "rows": list(part.rows),
         "history": {
             field.name: encode(getattr(history, field.name), tensors, f"{path}.history.{field.name}")
@@ -100,6 +106,9 @@ def _restore_part(
 ) -> Part:
     frame = _restore_frame(stored["frame"], tensors, mappings)
     history = History(**{name: tensors[node["tensor"]] for name, node in stored["history"].items()})
+    if "ensemble" in stored:
+        ensemble = decode(stored["ensemble"], tensors, array=np.asarray)
+        return Part(frame, FittedEnsemble(ensemble, history), tuple(stored["rows"]))
     model = Model(
         **{
             name: decode(stored["model"][name], tensors, None if setting is None else kernels[setting])

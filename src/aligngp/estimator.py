@@ -12,10 +12,10 @@ import numpy as np
 from aligngp import archive, parts, storage
 from aligngp.data.tables import listed
 from aligngp.data.tasks import TaskData, find_task, read_inputs, read_inputs_and_output, read_tasks
+from aligngp.ensemble import Ensemble
 from aligngp.errors import DataError, NotFittedError
 from aligngp.fit.adam import History
-from aligngp.fit.pipeline import ProgressOf, fit_model
-from aligngp.frame import build_frame
+from aligngp.fit.pipeline import ProgressOf
 from aligngp.kernels import as_kernel
 from aligngp.metrics import scores
 from aligngp.model import Model
@@ -149,23 +149,16 @@ class AlignedGP:
         # computing() stands here and not around fit, so that warnings point at the line that called fit.
         with computing(), watched(self.settings.progress) as progress:
             if self.settings.shared:
-                part = self._fit_part(data, self.settings, progress)
+                part = parts.fit_part(data, self.settings, progress)
                 fitted = {task.name: part for task in data}
             else:
                 for task in data:
                     if any(part.fitted.interrupted for part in fitted.values()):
                         raise KeyboardInterrupt  # it was heard in an earlier task, and this one has no model yet
                     own = dataclasses.replace(task, mapping=None)
-                    fitted[task.name] = self._fit_part((own,), self.settings.alone(task.name), _of(task.name, progress))
+                    fitted[task.name] = parts.fit_part((own,), self.settings.alone(task.name), _of(task.name, progress))
         self._parts, self._training = fitted, data
         return self
-
-    def _fit_part(self, tasks: tuple[TaskData, ...], settings: Settings, progress: ProgressOf) -> Part:
-        frame = build_frame(tasks, settings.common, settings.mappings, settings.standardize)
-        settings.check_common(frame.names[frame.common])
-        batches = parts.training_batches(frame, tasks, settings.dtype)
-        fitted = fit_model(frame, tasks, batches, settings, progress)
-        return Part(frame, fitted, tuple(task.y.size for task in tasks))
 
     # ---- prediction -------------------------------------------------------------------------------------------
 
@@ -216,12 +209,14 @@ class AlignedGP:
     # ---- inside -----------------------------------------------------------------------------------------------
 
     @property
-    def model(self) -> Model | dict[str, Model]:
+    def model(self) -> Model | Ensemble | dict[str, Model | Ensemble]:
         """The immutable Equinox module, parameters wrapped (see ``aligngp.parameters.resolve``).
+
+        Where ``calibration="auto"`` is a mixture of exact GPs, that mixture (``aligngp.ensemble``).
 
         A dict of tasks where nothing is shared between several.
         """
-        models = {part.frame.names[0]: part.fitted.model for part in self._distinct()}
+        models = {part.frame.names[0]: part.model for part in self._distinct()}
         return models if len(models) > 1 else next(iter(models.values()))
 
     @property
@@ -253,12 +248,12 @@ class AlignedGP:
     def task_correlation(self) -> np.ndarray:
         """Return the T x T prior correlation of the tasks' functions at one aligned point."""
         fitted = self._distinct()
-        return task_correlation(resolve(fitted[0].fitted.model)) if len(fitted) == 1 else np.eye(len(fitted))
+        return task_correlation(resolve(fitted[0].model)) if len(fitted) == 1 else np.eye(len(fitted))
 
     @computes
     def summary(self) -> Summary:
         """Return tables of the tasks, mappings, noise, mixing and lengthscales, in the data's units."""
-        return Summary(tables([(part.frame, resolve(part.fitted.model), part.rows) for part in self._distinct()]))
+        return Summary(tables([(part.frame, resolve(part.model), part.rows) for part in self._distinct()]))
 
     def __repr__(self) -> str:
         state = f"fitted to {', '.join(self._parts)}" if self._parts else "not fitted"

@@ -1,35 +1,65 @@
-"""A fitted model with its frame: predictions and terms of the objective, from raw rows to the units of the data."""
+"""A fitted model with its frame: how it comes about, and predictions and terms, from raw rows to the data's units."""
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
+from scipy.special import logsumexp
 
 from aligngp import predict
 from aligngp.data.tasks import TaskData
-from aligngp.errors import DataError
+from aligngp.ensemble import Ensemble, fit_ensemble
+from aligngp.ensemble.radial import KERNELS as ENSEMBLE_KERNELS
+from aligngp.errors import DataError, SettingError
 from aligngp.fit.adam import History, bound, take
 from aligngp.fit.collapse import Objective
 from aligngp.fit.collapse import terms as exact_terms
 from aligngp.fit.initialise import cast
-from aligngp.fit.pipeline import Fitted
-from aligngp.frame import Frame
+from aligngp.fit.pipeline import Fitted, ProgressOf, fit_model
+from aligngp.frame import Frame, build_frame
 from aligngp.mappings.contract import Rows
+from aligngp.model import Model
 from aligngp.objective.elbo import TaskBatch
 from aligngp.objective.prior import log_prior
 from aligngp.parameters import resolve
 from aligngp.runtime import computing
+from aligngp.settings import Settings
+
+log = logging.getLogger("aligngp")
 
 _ROWS_AT_ONCE = 8192
 """Most new rows that are standardised, mapped and predicted at a time."""
 _ELBO_ROWS = 8192
 """Most rows of a task in one evaluation of the objective."""
+ENSEMBLE_ROWS = 2000
+"""Where every task has more rows, a sparse model uses more of them than the mixture of exact GPs would."""
+_ENSEMBLE_TAKES: dict[str, tuple] = {
+    "inference": ("auto",),
+    "hyperparameters": ("auto", "map", "marginalize"),
+    "batch_size": (None,),
+    "num_inducing": (None,),
+    "expectation": ("auto",),
+    "mapping_kl_weight": (None,),
+    "dtype": ("float64",),
+}
+"""Values with which the mixture of exact GPs stands behind ``calibration="auto"``: others ask for sparse models."""
 _WHOLE = ("latent_kl", "residual_kl", "mapping_penalty")
 """Terms that do not depend on the rows."""
+
+
+@dataclass(frozen=True)
+class FittedEnsemble:
+    """A mixture of exact GPs, the best evidence of each task as its history."""
+
+    ensemble: Ensemble
+    history: History
+    interrupted: bool = False
 
 
 @dataclass(frozen=True)
@@ -37,18 +67,25 @@ class Part:
     """One fitted model and the tasks it serves: all of them, or one where nothing is shared."""
 
     frame: Frame
-    fitted: Fitted
+    fitted: Fitted | FittedEnsemble
     rows: tuple[int, ...]
     """Number of training rows of each task."""
 
     @property
+    def model(self) -> Model | Ensemble:
+        """Return the fitted model, its parameters wrapped."""
+        return self.fitted.ensemble if isinstance(self.fitted, FittedEnsemble) else self.fitted.model
+
+    @property
     def dtype(self) -> str:
         """Return the working precision of the model."""
-        return str(self.fitted.model.latents[0].inducing.dtype)
+        return "float64" if isinstance(self.model, Ensemble) else str(self.model.latents[0].inducing.dtype)
 
     def noise(self, task: int) -> float:
         """Return a task's noise variance, standardised."""
-        return float(resolve(self.fitted.model.likelihoods[task]).variance)
+        if isinstance(self.model, Ensemble):
+            return self.model.noise(task)
+        return float(resolve(self.model.likelihoods[task]).variance)
 
 
 @dataclass(frozen=True)
@@ -63,6 +100,71 @@ class Moments:
     """Gives draws of shape (number, n) from number and seed, joint over the rows."""
 
 
+def fit_part(tasks: tuple[TaskData, ...], settings: Settings, progress: ProgressOf) -> Part:
+    """Fit tasks that share a common domain."""
+    frame = build_frame(tasks, settings.common, settings.mappings, settings.standardize)
+    settings.check_common(frame.names[frame.common])
+    rows = tuple(task.y.size for task in tasks)
+    refused = no_ensemble(frame, settings, rows)
+    if refused is None:
+        batches = training_batches(frame, tasks, "float64")
+        return Part(frame, _fit_ensemble(frame, tasks, batches, settings, progress), rows)
+    if settings.hyperparameters == "marginalize":
+        raise SettingError(
+            "hyperparameters='marginalize' is done by the mixture of exact GPs behind calibration='auto', which cannot "
+            f"be had here: {refused}. Change that, or pass hyperparameters='map'."
+        )
+    if "auto" in {settings.asked(name) for name in frame.names}:
+        log.info("a sparse model with a calibrated mapping stands for the mixture of exact GPs: %s", refused)
+    batches = training_batches(frame, tasks, settings.dtype)
+    return Part(frame, fit_model(frame, tasks, batches, settings, progress), rows)
+
+
+def no_ensemble(frame: Frame, settings: Settings, rows: Sequence[int]) -> str | None:
+    """Return why the mixture of exact GPs is not the model of these tasks, None where it is."""
+    for name in frame.names:
+        if name != frame.names[frame.common] and settings.asked(name) != "auto":
+            return f"calibration={settings.asked(name)!r} is asked for"
+    if len(rows) == 1 and settings.asked(frame.names[0]) != "auto":
+        return f"calibration={settings.asked(frame.names[0])!r} is asked for"
+    for keyword, usual in _ENSEMBLE_TAKES.items():
+        if getattr(settings, keyword) not in usual:
+            return f"{keyword}={getattr(settings, keyword)!r}"
+    if not isinstance(settings.kernel, str) or settings.kernel not in ENSEMBLE_KERNELS:
+        return f"kernel={settings.kernel!r}"
+    if min(rows) > ENSEMBLE_ROWS:
+        return f"every task has more than {ENSEMBLE_ROWS} rows"
+    return None
+
+
+def _fit_ensemble(
+    frame: Frame, tasks: tuple[TaskData, ...], batches: tuple[TaskBatch, ...], settings: Settings, progress: ProgressOf
+) -> FittedEnsemble:
+    start = time.perf_counter()
+    values: list[float] = []
+    seconds: list[float] = []
+    shown = progress("mixture of exact GPs")
+
+    def watch(done: int, total: int, objective: float) -> None:
+        values.append(objective)
+        seconds.append(time.perf_counter() - start)
+        if shown is not None:
+            shown(done, total, objective)
+
+    ensemble = fit_ensemble(
+        frame,
+        tasks,
+        batches,
+        kernel=settings.kernel,
+        seed=settings.seed,
+        hyperparameters=settings.hyperparameters,
+        residual=settings.residual is not False,
+        progress=watch,
+        log=log.info,
+    )
+    return FittedEnsemble(ensemble, History(np.arange(1, len(values) + 1), np.array(values), np.array(seconds)))
+
+
 def training_batches(frame: Frame, tasks: Sequence[TaskData], dtype: str) -> tuple[TaskBatch, ...]:
     """Return all tasks' training rows, standardised, in the working precision."""
     return tuple(_cast(frame.batch(at, task.X, task.y), dtype) for at, task in enumerate(tasks))
@@ -73,32 +175,41 @@ def predicted(part: Part, task: int, X: np.ndarray, *, latent: bool, num_samples
 
     Memory does not grow with the rows but for the answer itself; what is joint over the rows waits until asked for.
     """
-    model, scaler, key = part.fitted.model, part.frame.outputs[task], jax.random.key(seed)
-    analytic = resolve(model).closed_form()
+    model, scaler, key = part.model, part.frame.outputs[task], jax.random.key(seed)
     mean, variance = np.empty(X.shape[0]), np.empty(X.shape[0])
     for start in range(0, X.shape[0], _ROWS_AT_ONCE):
         chosen = slice(start, start + _ROWS_AT_ONCE)
         rows = _rows(part, task, X[chosen], part.dtype)
-        block = jax.random.fold_in(key, start)
-        mean[chosen], variance[chosen] = predict.moments(
-            model, task, rows, analytic=analytic, num_samples=num_samples, key=block
-        )
+        if isinstance(model, Ensemble):
+            mean[chosen], variance[chosen] = model.moments(task, rows)
+        else:
+            block, analytic = jax.random.fold_in(key, start), resolve(model).closed_form()
+            mean[chosen], variance[chosen] = predict.moments(
+                model, task, rows, analytic=analytic, num_samples=num_samples, key=block
+            )
     noise = 0.0 if latent else part.noise(task)
 
     # What is joint needs factors of n x n matrices, which seldom exist in single precision: float64 whatever the model.
     def covariance() -> np.ndarray:
         with computing():
-            rows, double = _rows(part, task, X, "float64"), cast(model, "float64")
-            _, joint = predict.joint_moments(double, task, rows, num_samples=num_samples, key=key)
+            rows = _rows(part, task, X, "float64")
+            if isinstance(model, Ensemble):
+                _, joint = model.joint(task, rows)
+            else:
+                double = cast(model, "float64")
+                _, joint = predict.joint_moments(double, task, rows, num_samples=num_samples, key=key)
         joint = _with_diagonal(joint, variance)
         joint[np.diag_indices_from(joint)] += noise
         return scaler.inverse_variance(joint[..., None])[..., 0]
 
     def draws(number: int, seed: int) -> np.ndarray:
         with computing():
-            rows, double = _rows(part, task, X, "float64"), cast(model, "float64")
+            rows = _rows(part, task, X, "float64")
             function, extra = jax.random.split(jax.random.key(seed))
-            values = predict.joint_draws(double, task, rows, number=number, key=function)
+            if isinstance(model, Ensemble):
+                values = model.draws(task, rows, number, function)
+            else:
+                values = predict.joint_draws(cast(model, "float64"), task, rows, number=number, key=function)
             values = values + np.sqrt(noise) * np.asarray(jax.random.normal(extra, values.shape))
         return scaler.inverse(values[..., None])[..., 0]
 
@@ -112,7 +223,8 @@ def predicted(part: Part, task: int, X: np.ndarray, *, latent: bool, num_samples
 
 def aligned(part: Part, task: int, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and variance (n, D) of the aligned inputs at raw rows, in the common domain's units."""
-    mean, variance = predict.aligned(part.fitted.model, task, _rows(part, task, X, part.dtype))
+    model, rows = part.model, _rows(part, task, X, part.dtype)
+    mean, variance = model.aligned(task, rows) if isinstance(model, Ensemble) else predict.aligned(model, task, rows)
     scaler = part.frame.aligned_scaler()
     return scaler.inverse(mean), scaler.inverse_variance(variance)
 
@@ -121,7 +233,8 @@ def terms(part: Part, tasks: Sequence[tuple[np.ndarray, np.ndarray]], seed: int)
     """Return the named terms of the objective on all training rows (X, y) of every task, and their total.
 
     ``total = expected_log_likelihood - alignment_penalty - latent_kl - residual_kl - mapping_penalty + log_prior``,
-    each summed over the tasks; of an exact fit ``evidence - mapping_penalty + log_prior``.
+    each summed over the tasks; of an exact fit ``evidence - mapping_penalty + log_prior``; of a mixture of exact GPs
+    the log evidence of every task given its sources, its forms being equally likely.
     """
     for at, (schema, (_, y)) in enumerate(zip(part.frame.tasks, tasks, strict=True)):
         if y.size != part.rows[at]:
@@ -129,9 +242,17 @@ def terms(part: Part, tasks: Sequence[tuple[np.ndarray, np.ndarray]], seed: int)
                 f"task {schema.name!r}: expected its {part.rows[at]} training rows, got {y.size} rows. The objective "
                 "is one of the rows that the model was fitted to; for other rows see gp.score(...)."
             )
+    fitted = part.fitted
+    if isinstance(fitted, FittedEnsemble):
+        evidence = {
+            f"evidence of {name!r}": float(logsumexp(values) - np.log(len(values)))
+            for at, name in enumerate(part.frame.names)
+            if (values := list(fitted.ensemble.evidence(at).values()))
+        }
+        return {**evidence, "total": sum(evidence.values())}
     batches = [_cast(part.frame.batch(at, X, y), part.dtype) for at, (X, y) in enumerate(tasks)]
-    if part.fitted.inference == "exact":
-        return exact_terms(part.fitted.model, tuple(batches), Objective("exact", part.fitted.prior))
+    if fitted.inference == "exact":
+        return exact_terms(fitted.model, tuple(batches), Objective("exact", fitted.prior))
     blocks = max(1, -(-max(part.rows) // _ELBO_ROWS))
     sums = {"expected_log_likelihood": 0.0, "alignment_penalty": 0.0}
     whole: dict[str, float] = {}
@@ -139,12 +260,12 @@ def terms(part: Part, tasks: Sequence[tuple[np.ndarray, np.ndarray]], seed: int)
     for block in range(blocks):
         pieces = [np.array_split(np.arange(batch.y.shape[0]), blocks)[block] for batch in batches]
         chosen = tuple(take(batch, piece, 1.0) for batch, piece in zip(batches, pieces, strict=True))
-        values = bound(part.fitted.model, chosen, jax.random.fold_in(key, block), part.fitted.adam)
+        values = bound(fitted.model, chosen, jax.random.fold_in(key, block), fitted.adam)
         for name in sums:
             sums[name] += float(np.sum(getattr(values, name)))
         whole = {name: float(np.sum(getattr(values, name))) for name in _WHOLE}
     total = sums["expected_log_likelihood"] - sums["alignment_penalty"] - sum(whole.values())
-    prior = float(log_prior(resolve(part.fitted.model))) if part.fitted.prior else 0.0
+    prior = float(log_prior(resolve(fitted.model))) if fitted.prior else 0.0
     return {**sums, **whole, "log_prior": prior, "total": total + prior}
 
 

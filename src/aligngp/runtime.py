@@ -1,4 +1,4 @@
-"""How the package computes: double precision and one BLAS thread, inside its own calls and nowhere else.
+"""How the package computes: double precision, one BLAS thread and a cache of compiled functions, inside its own calls.
 
 JAX computes in single precision unless a process-wide flag says otherwise. aligngp does not touch that flag: each
 public call enters double precision for its own duration. OpenBLAS' threads fight XLA's own pool (a Cholesky gradient
@@ -14,6 +14,8 @@ from typing import Any, ParamSpec, TypeVar
 import jax
 import scipy.linalg  # noqa: F401  (loads the LAPACK that jaxlib calls, so that its threads can be limited)
 from threadpoolctl import OpenBLASController, ThreadpoolController
+
+from aligngp.cache import Cache
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -56,13 +58,13 @@ def _let_anyone_set() -> None:
         clear(force=True)
 
 
-_one_thread = _OneThread()
+_one_thread, _cache = _OneThread(), Cache()
 
 
 @contextmanager
 def computing() -> Iterator[None]:
-    """Double precision and one BLAS thread while the block runs; both as before afterwards."""
-    with jax.enable_x64(True), _one_thread:
+    """Double precision, one BLAS thread, compiled functions kept on disk while the block runs; as before afterwards."""
+    with jax.enable_x64(True), _one_thread, _cache:
         yield
 
 

@@ -154,21 +154,22 @@ class Settings:
         ``"auto"`` is the residual GP mapping under the two-layer bound (KL weight 0): with the paper's weight 1 the
         mapping seldom leaves the prior one.
         """
-        asked = self._asked(task)
+        asked = self.asked(task)
         return "bayes" if asked == "auto" else asked
 
     def kl_weight_of(self, task: str) -> float:
         """Return the weight of KL[q(X_bar) || p(X_bar)] for a task."""
         if self.mapping_kl_weight is not None:
             return self.mapping_kl_weight
-        return 0.0 if self._asked(task) == "auto" else 1.0
+        return 0.0 if self.asked(task) == "auto" else 1.0
 
-    def _asked(self, task: str) -> str:
+    def asked(self, task: str) -> str:
+        """Return the calibration that was asked for a task."""
         return self.calibration.get(task, "auto") if isinstance(self.calibration, Mapping) else self.calibration
 
     def has_residual(self, task: str) -> bool:
         """Tell whether a task gets a GP on its own inputs; by default with ``calibration="auto"`` alone."""
-        return self._asked(task) == "auto" if self.residual is None else self.residual
+        return self.asked(task) == "auto" if self.residual is None else self.residual
 
     @property
     def iterations(self) -> int:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -22,6 +22,11 @@ import jax.numpy as jnp
 import numpy as np
 import paramax
 
+from aligngp.ensemble import Ensemble
+from aligngp.ensemble.forms import Form, Prior, Term
+from aligngp.ensemble.members import Member
+from aligngp.ensemble.sources import Sources
+from aligngp.ensemble.target import Given, Target
 from aligngp.errors import ModelFileError
 from aligngp.gp.exact import ExactPosterior
 from aligngp.gp.sparse import SparseGP
@@ -40,6 +45,7 @@ _CLASSES: dict[str, Any] = {
         *(SparseGP, ExactPosterior, Gaussian, Nominal, AffineMap, ResidualGP, EmbeddedGP, FreeRows),
         *(SquaredExponential, Matern12, Matern32, Matern52, Linear, Sum, Product),
         *(Positive, Triangular, paramax.NonTrainable),
+        *(Ensemble, Target, Given, Sources, Member, Prior, Form, Term),
     )
 }
 _SAVE_AGAIN = "Save the model again, or fetch the file again."
@@ -70,14 +76,16 @@ def encode(node: Any, tensors: dict[str, np.ndarray], path: str) -> Any:
     }
 
 
-def decode(node: Any, tensors: Mapping[str, np.ndarray], kernel: Any = None) -> Any:
+def decode(
+    node: Any, tensors: Mapping[str, np.ndarray], kernel: Any = None, array: Callable[[np.ndarray], Any] = jnp.asarray
+) -> Any:
     """Undo :func:`encode`; ``kernel`` is the kernel of the fit, for the code of foreign ones, which is not stored."""
     if not isinstance(node, dict):
         return node
     if "tensor" in node:
-        return jnp.asarray(tensors[node["tensor"]])
+        return array(tensors[node["tensor"]])
     if "tuple" in node:
-        return tuple(decode(item, tensors, kernel) for item in node["tuple"])
+        return tuple(decode(item, tensors, kernel, array) for item in node["tuple"])
     if "foreign" in node:
         return _foreign(node["foreign"], [decode(item, tensors) for item in node["leaves"]], kernel)
     kind = _CLASSES.get(node.get("class", ""))
@@ -88,7 +96,7 @@ def decode(node: Any, tensors: Mapping[str, np.ndarray], kernel: Any = None) -> 
         same = isinstance(kernel, kind) and len(kernel.parts) == len(stored)
         given = kernel.parts if same else [None] * len(stored)
         return kind(tuple(decode(part, tensors, one) for part, one in zip(stored, given, strict=True)))
-    return kind(**{key: decode(value, tensors, kernel) for key, value in node["fields"].items()})
+    return kind(**{key: decode(value, tensors, kernel, array) for key, value in node["fields"].items()})
 
 
 def write(path: str | os.PathLike[str], description: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:

@@ -11,9 +11,10 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from aligngp.ensemble import Ensemble
 from aligngp.frame import Frame
 from aligngp.kernels import AbstractKernel, Foreign, Product, Sum
-from aligngp.mappings.contract import AbstractMapping
+from aligngp.mappings.contract import AbstractMapping, Rows
 from aligngp.mappings.fixed import AffineMap
 from aligngp.mappings.free import FreeRows
 from aligngp.mappings.gaussian import EmbeddedGP, ResidualGP
@@ -39,28 +40,71 @@ class Summary:
     __repr__ = __str__
 
 
-def tables(parts: Sequence[tuple[Frame, Model, Sequence[int]]]) -> list[Table]:
-    """Return the tables of resolved models with their frames and row numbers: all tasks, then each model's latents."""
+def tables(parts: Sequence[tuple[Frame, Model | Ensemble, Sequence[int]]]) -> list[Table]:
+    """Return the tables of resolved models with their frames and row numbers: all tasks, then what each model has.
+
+    That is its latent GPs, or the forms of a mixture of exact GPs.
+    """
     tasks = _table("Tasks", ("task", "rows", "inputs", "mapping", "noise sd", "mixing"))
     for frame, model, rows in parts:
         for at in range(len(frame.tasks)):
             _row(tasks, *_task(frame, model, at, rows[at]))
-    return [tasks, *(_latents(frame, model, len(parts) > 1) for frame, model, _ in parts)]
+    others = [
+        _forms(frame, model) if isinstance(model, Ensemble) else _latents(frame, model, len(parts) > 1)
+        for frame, model, _ in parts
+    ]
+    return [tasks, *others]
 
 
-def task_correlation(model: Model) -> np.ndarray:
-    """Return the prior correlation of the tasks' functions at one aligned point, shape (T, T).
+def task_correlation(model: Model | Ensemble) -> np.ndarray:
+    """Return the correlation of the tasks' functions at one aligned point, shape (T, T).
 
-    ``B_ts = sum_q a_q^t a_q^s v_q``, v_q being the latent kernel's variance, averaged over its inducing inputs.
+    Before any data, ``B_ts = sum_q a_q^t a_q^s v_q``, v_q being the latent kernel's variance, averaged over its
+    inducing inputs. Of a mixture of exact GPs that of the posterior means, over the tasks' training rows.
     """
+    if isinstance(model, Ensemble):
+        return _correlation_of_means(model)
     covariance = (np.asarray(model.mixing, float) * _variances(model)) @ np.asarray(model.mixing, float).T
     scale = np.sqrt(np.maximum(np.diag(covariance), np.finfo(float).tiny))
     return covariance / scale[:, None] / scale[None, :]
 
 
-def _task(frame: Frame, model: Model, at: int, rows: int) -> tuple[str, ...]:
+def _correlation_of_means(ensemble: Ensemble) -> np.ndarray:
+    result = np.eye(len(ensemble.targets))
+    found: dict[tuple[int, int], list[float]] = {}
+    for at, target in enumerate(ensemble.targets):
+        sources = target.given.sources
+        if sources is None:
+            continue
+        rows = Rows(target.own, target.nominal, np.full(len(target.y), -1, np.int32))
+        means, own = target.given.see(target.own, target.nominal).side.mean, ensemble.moments(at, rows)[0]
+        for column, source in enumerate(sources.tasks):
+            moving = min(np.std(own), np.std(means[:, column])) > 1e-12
+            value = float(np.corrcoef(own, means[:, column])[0, 1]) if moving else 0.0
+            found.setdefault((min(at, source), max(at, source)), []).append(value)
+    for (one, other), values in found.items():
+        result[one, other] = result[other, one] = np.mean(values)
+    return result
+
+
+def _forms(frame: Frame, ensemble: Ensemble) -> Table:
+    """Return a column a task: the weight of every form that competed for it, in percent."""
+    weights = [ensemble.weights(at) for at in range(len(frame.tasks))]
+    table = _table("Mixture of exact GPs: weight of each form", ("", *frame.names))
+    for form in dict.fromkeys(name for of_task in weights for name in of_task):
+        _row(table, form, *(f"{of_task[form]:.0%}" if form in of_task else "" for of_task in weights))
+    return table
+
+
+def _task(frame: Frame, model: Model | Ensemble, at: int, rows: int) -> tuple[str, ...]:
     """Return a line of the tasks' table; the noise is in the units of the task's output."""
     schema = frame.tasks[at]
+    if isinstance(model, Ensemble):
+        noise = float(np.sqrt(model.noise(at))) * float(frame.outputs[at].scale[0])
+        mapping = "common domain" if at == frame.common else f"{frame.priors[at].label}: mixture of exact GPs"
+        if len(frame.tasks) == 1:
+            mapping = "its own inputs"
+        return schema.name, str(rows), ", ".join(schema.columns), mapping, f"{noise:.4g}", ""
     noise = float(np.sqrt(model.likelihoods[at].variance)) * float(frame.outputs[at].scale[0])
     mixing = ", ".join(f"{value:.3g}" for value in np.asarray(model.mixing[at]))
     mapping = f"{frame.priors[at].label}: {_told(model.mappings[at])}"

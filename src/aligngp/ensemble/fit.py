@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from aligngp.data.tasks import TaskData
-from aligngp.ensemble.forms import FORMS, Form, prior
-from aligngp.ensemble.members import map_member, sampled_member
+from aligngp.ensemble.forms import FORMS, MAPPED_FORMS, Form, prior
+from aligngp.ensemble.members import likeliest_member, map_member, sampled_member
 from aligngp.ensemble.model import Ensemble
 from aligngp.ensemble.radial import check_kernel
 from aligngp.ensemble.sources import Sources, fit_sources
@@ -25,6 +26,8 @@ ALL_FORMS_ROWS = 300
 """Most rows of a task for which every form is tried."""
 MOST_ROWS = 2000
 """Most rows of a task that its own GPs condition on; more are thinned at random."""
+MAPPED_SOURCE_ROWS = 200
+"""Most rows that sources keep where the map to the common domain is sampled."""
 _SMALLEST_SOURCE = 0.25
 """A source has at least this part of a target's rows."""
 
@@ -67,8 +70,14 @@ def fit_ensemble(
                 rng,
             )
         rng = np.random.default_rng([seed, at])
-        forms = _forms(bool(others), residual, len(outputs[at]))
-        targets.append(_target(known.get(others), batch, noise[at], kernel, forms, hyperparameters, rng))
+        kind, sources = frame.priors[at].kind, known.get(others)
+        forms = _forms(bool(others), residual, len(outputs[at]), kind == "learned")
+        if sources is not None and kind == "learned":
+            sources = sources.thinned(MAPPED_SOURCE_ROWS)
+        target = _target(sources, batch, noise[at], kernel, forms, hyperparameters, rng)
+        if kind == "tabulated":
+            target = replace(target, placement=_placement(target, kernel, rng))
+        targets.append(target)
         if log is not None:
             said = ", ".join(
                 f"{m.prior.form.name} {w:.2f}" for m, w in zip(targets[-1].members, targets[-1].weights, strict=True)
@@ -94,8 +103,11 @@ def _sources_of(frame: Frame, target: int, sizes: list[int]) -> tuple[int, ...]:
     )
 
 
-def _forms(sources: bool, residual: bool, rows: int) -> tuple[Form, ...]:
+def _forms(sources: bool, residual: bool, rows: int, learned: bool) -> tuple[Form, ...]:
     """Return the forms that compete."""
+    if learned:
+        chosen = [*(MAPPED_FORMS[: 1 + residual] if sources else ()), *(form for form in FORMS if not form.transfers)]
+        return tuple(chosen) if rows <= ALL_FORMS_ROWS else (FORMS[-2],)
     chosen = [form for form in FORMS if sources or not form.transfers]
     if not residual:
         chosen = [f for f in chosen if not f.transfers or all(term.calibrates for term in f.terms)]
@@ -119,8 +131,22 @@ def _target(
     seen = given.see(own, nominal)
     pair = given.pair(seen, seen)
     marginal = hyperparameters == "marginalize" or (hyperparameters == "auto" and len(y) <= MARGINALIZED_ROWS)
-    fit = sampled_member if marginal else map_member
-    members = tuple(fit(prior(form, kernel, len(y), own.shape[1], noise), pair, y, rng) for form in forms)
+    members = []
+    for form in forms:
+        fit = sampled_member if marginal else likeliest_member if form.maps else map_member
+        members.append(fit(prior(form, kernel, len(y), own.shape[1], noise, nominal.shape[1]), pair, y, rng))
     densities = np.stack([member.leave_one_out for member in members])
     evidences = np.array([member.evidence for member in members]) if marginal else None
-    return Target(given, own, nominal, y, members, form_weights(densities, evidences, rng))
+    return Target(given, own, nominal, y, tuple(members), form_weights(densities, evidences, rng))
+
+
+def _placement(target: Target, kernel: str, rng: np.random.Generator) -> tuple[Target, ...]:
+    """Return a GP of every aligned input on own inputs, for rows at which g0 is not known."""
+    given = Given(None, 1.0)
+    seen = given.see(target.own, target.nominal)
+    pair, (form,) = given.pair(seen, seen), (form for form in FORMS if form.name == "alone+linear")
+    found = []
+    for values in target.nominal.T:
+        member = map_member(prior(form, kernel, len(values), target.own.shape[1], None), pair, values, rng)
+        found.append(Target(given, target.own, target.nominal, values, (member,), np.ones(1)))
+    return tuple(found)

@@ -15,9 +15,15 @@ of N numbers, hence tau: log tau ~ N(log(N / (N - 1)), 2 / (N - 1)), as the vari
     linear             R = v sum_d w_d x_d x'_d / D_t
     calibrated         R = v k(x, x') sum_s grad m_s(x) . grad m_s(x'):  g = g0 + delta, delta a GP, to first order
     affine             the same with 1 + sum_d w_d x_d x'_d / D_t in place of k:  an affine delta
-    calibrated+residual    the sum of the two
+    calibrated+residual, affine+linear    sums of two
     alone              no source: var(b) + v k(x, x')
     alone+linear       no source: var(b) + v k(x, x') + v' sum_d w_d x_d x'_d / D_t
+
+Where g0 is not known (a learned prior mapping), two forms take an affine map of the inputs whose every coefficient is
+a hyperparameter, g(x) = W x + w, W_dj ~ N(0, 1 / D_t), w ~ N(0, 1/4); nothing is linearised, and the columns' names and
+order mean nothing:
+
+    mapped, mapped+linear  R = 0, or the linear R, with m and C at g(x)
 
 Linear terms see inputs bounded smoothly, x / sqrt(1 + x^2 / 9), since they would extrapolate without bound.
 Priors, for standardised inputs of dimension D: log l ~ N(log 2.5 + log(D) / 2, 1), log v ~ N(log 0.1, 1.5^2)
@@ -32,6 +38,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from aligngp.ensemble.radial import by_log_lengthscale, correlation, slope, squared_distance
+from aligngp.ensemble.sources import Sources
 
 NOISE_FLOOR = 1e-6
 _BOUND = 3.0
@@ -48,11 +55,12 @@ class Term:
 
 @dataclass(frozen=True)
 class Form:
-    """A form: whether it sees the sources, and the summands of R."""
+    """A form: whether it sees the sources, the summands of R, and whether the map to the common domain is in it."""
 
     name: str
     transfers: bool
     terms: tuple[Term, ...] = ()
+    maps: bool = False
 
 
 FORMS = (
@@ -62,9 +70,11 @@ FORMS = (
     Form("calibrated", True, (Term(calibrates=True),)),
     Form("affine", True, (Term(linear=True, calibrates=True),)),
     Form("calibrated+residual", True, (Term(calibrates=True), Term())),
+    Form("affine+linear", True, (Term(linear=True, calibrates=True), Term(linear=True))),
     Form("alone", False, (Term(variance=1.0),)),
     Form("alone+linear", False, (Term(variance=1.0), Term(linear=True, variance=1.0))),
 )
+MAPPED_FORMS = (Form("mapped", True, maps=True), Form("mapped+linear", True, (Term(linear=True),), maps=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +87,7 @@ class Side:
     """Posterior means of the sources (n, S)."""
     gradient: np.ndarray
     """Gradients of those means, (n, S D)."""
+    sources: Sources | None
     bounded: np.ndarray = field(init=False)
 
     def __post_init__(self):
@@ -105,6 +116,8 @@ class Hyperparameters:
     noise: np.ndarray
     variances: tuple[np.ndarray, ...]
     widths: tuple[np.ndarray, ...]
+    map: np.ndarray | None
+    """[W, w] (P, D, Dt + 1) of a form that has it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,25 +129,34 @@ class Prior:
     mean: np.ndarray
     spread: np.ndarray
     known_noise: float | None
+    aligned: int
+    """Dimensions of the common domain where the form maps to it, else 0."""
+
+    @property
+    def _width(self) -> int:
+        """Hyperparameters of a term: v, and l or w."""
+        return (len(self.mean) - 2) // (len(self.form.terms) + self.aligned) if len(self.mean) > 2 else 0
 
     def read(self, z: np.ndarray) -> Hyperparameters:
         """Return the hyperparameters of whitened ones z (P, H)."""
-        values = np.exp(np.clip(self.mean + self.spread * z, -40.0, 40.0))
+        linear = self.mean + self.spread * z
+        values = np.exp(np.clip(linear, -40.0, 40.0))
         scale = values[:, 0]
         noise = scale * (NOISE_FLOOR + values[:, 1])
         if self.known_noise is not None:
             noise = np.full_like(noise, max(self.known_noise, NOISE_FLOOR))
-        width = (len(self.mean) - 2) // max(len(self.form.terms), 1)
+        width = self._width
         starts = [2 + k * width for k in range(len(self.form.terms))]
-        return Hyperparameters(
-            scale, noise, tuple(values[:, s] for s in starts), tuple(values[:, s + 1 : s + width] for s in starts)
-        )
+        variances = tuple(values[:, start] for start in starts)
+        widths = tuple(values[:, start + 1 : start + width] for start in starts)
+        tail = linear[:, 2 + len(starts) * width :].reshape(len(z), self.aligned, -1) if self.aligned else None
+        return Hyperparameters(scale, noise, variances, widths, tail)
 
     def covariance(self, h: Hyperparameters, pair: Pair) -> np.ndarray:
         """Return the covariance (P, n, m) of noise-free outputs."""
-        total = pair.offset + (pair.shared if self.form.transfers else 0.0) * np.ones((len(h.scale), 1, 1))
-        if total.shape[1:] != pair.shared.shape:
-            total = np.broadcast_to(total, (len(h.scale), *pair.shared.shape)).copy()
+        total = np.full((len(h.scale), len(pair.x.own), len(pair.z.own)), pair.offset)
+        if self.form.transfers:
+            total += pair.shared if h.map is None else _moved_covariance(h.map, pair.x, pair.z)
         for term, v, width in zip(self.form.terms, h.variances, h.widths, strict=True):
             part = v[:, None, None] * self._base(term, width, pair)
             total += part * pair.gradients if term.calibrates else part
@@ -149,7 +171,9 @@ class Prior:
 
     def variance(self, h: Hyperparameters, side: Side, shared: np.ndarray, offset: float) -> np.ndarray:
         """Return the diagonal (P, n) of the covariance of rows with themselves; ``shared`` is its part (n,)."""
-        total = np.zeros((len(h.scale), len(side.own))) + offset + (shared if self.form.transfers else 0.0)
+        total = np.full((len(h.scale), len(side.own)), offset)
+        if self.form.transfers:
+            total += shared if h.map is None else _moved_variance(h.map, side)
         for term, v, width in zip(self.form.terms, h.variances, h.widths, strict=True):
             part = v[:, None] * np.ones(len(side.own))
             if term.linear:
@@ -167,7 +191,10 @@ class Prior:
                 yield v[:, None, None] * self._base(term, width, pair), v[:, None] * spread
 
     def pull(self, z: np.ndarray, pair: Pair, weight: np.ndarray) -> np.ndarray:
-        """Return ``sum_ij weight_ij d K_ij / d z`` (H,) for one z (H,), K with the noise on its diagonal."""
+        """Return ``sum_ij weight_ij d K_ij / d z`` (H,) for one z (H,), K with the noise on its diagonal.
+
+        Not for forms with a map.
+        """
         h = self.read(z[None])
         tau = h.scale[0]
         result = np.zeros_like(z)
@@ -176,7 +203,7 @@ class Prior:
         if self.known_noise is None:
             result[0] += noise * np.trace(weight)
             result[1] = (noise - tau * NOISE_FLOOR) * np.trace(weight)
-        width = (len(self.mean) - 2) // max(len(self.form.terms), 1)
+        width = self._width
         for k, (term, v, widths) in enumerate(zip(self.form.terms, h.variances, h.widths, strict=True)):
             start = 2 + k * width
             inner = tau * v[0] * weight * (pair.gradients if term.calibrates else 1.0)
@@ -191,12 +218,49 @@ class Prior:
         return result * self.spread
 
 
-def prior(form: Form, kernel: str, rows: int, dimensions: int, known_noise: float | None) -> Prior:
-    """Return the priors of a form for a target of that many rows and own inputs."""
+def placed(maps: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Return the aligned inputs (P, n, D) of own inputs (n, Dt) under maps (P, D, Dt + 1)."""
+    return own @ np.swapaxes(maps[:, :, :-1], 1, 2) + maps[:, None, :, -1]
+
+
+def _moved(maps: np.ndarray, side: Side) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return aligned inputs (P, n, D), the sources' means (P, n, S) there, and whitened rows (S, N, P, n)."""
+    assert side.sources is not None
+    at = placed(maps, side.own)
+    flat = at.reshape(-1, at.shape[2])
+    whitened = side.sources.whitened(flat)
+    return at, side.sources.value(flat).reshape(*at.shape[:2], -1), whitened.reshape(*whitened.shape[:2], *at.shape[:2])
+
+
+def _moved_covariance(maps: np.ndarray, x: Side, z: Side) -> np.ndarray:
+    """Return ``sum_s m_s m_s' + C_s`` (P, n, m) at mapped rows."""
+    at, mean, whitened = _moved(maps, x)
+    other_at, other_mean, other_whitened = (at, mean, whitened) if x is z else _moved(maps, z)
+    assert x.sources is not None
+    prior = x.sources.prior_covariance(at, other_at)
+    taken = np.matmul(
+        whitened.transpose(2, 3, 0, 1).reshape(*at.shape[:2], -1),
+        other_whitened.transpose(2, 0, 1, 3).reshape(len(at), -1, other_at.shape[1]),
+    )
+    return mean @ np.swapaxes(other_mean, 1, 2) + prior - taken
+
+
+def _moved_variance(maps: np.ndarray, side: Side) -> np.ndarray:
+    """Return the diagonal (P, n) of the covariance of mapped rows."""
+    _, mean, whitened = _moved(maps, side)
+    assert side.sources is not None
+    return np.sum(mean**2, axis=2) + side.sources.variance(whitened)
+
+
+def prior(form: Form, kernel: str, rows: int, dimensions: int, known_noise: float | None, aligned: int = 0) -> Prior:
+    """Return the priors of a form for a target of that many rows and own inputs; ``aligned`` is D."""
     freedom = max(rows - 1, 1)
     mean, spread = [np.log(max(rows, 2) / freedom), -7.0], [np.sqrt(2.0 / freedom), 2.0]
     for term in form.terms:
         middle = 0.0 if term.linear else np.log(2.5) + 0.5 * np.log(dimensions)
         mean += [np.log(term.variance), *[middle] * dimensions]
         spread += [1.5, *[1.0] * dimensions]
-    return Prior(form, kernel, np.array(mean), np.array(spread), known_noise)
+    if form.maps:
+        mean += [0.0] * (aligned * (dimensions + 1))
+        spread += [*[dimensions**-0.5] * dimensions, 0.5] * aligned
+    return Prior(form, kernel, np.array(mean), np.array(spread), known_noise, aligned if form.maps else 0)

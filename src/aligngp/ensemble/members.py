@@ -47,6 +47,15 @@ def sampled_member(prior: Prior, pair: Pair, y: np.ndarray, rng: np.random.Gener
     return _member(prior, found.z, found.evidence, pair, y)
 
 
+def likeliest_member(prior: Prior, pair: Pair, y: np.ndarray, rng: np.random.Generator) -> Member:
+    """Return a form with the most probable of its draws alone, for forms without a gradient."""
+    found = sample(log_likelihood(prior, pair, y), len(prior.mean), rng, particles=PARTICLES)
+    values = found.log_likelihood - 0.5 * np.sum(found.z**2, axis=1)
+    best = int(np.argmax(values))
+    evidence = float(values[best]) - 0.5 * len(prior.mean) * np.log(2.0 * np.pi)
+    return _member(prior, found.z[[best]], evidence, pair, y)
+
+
 def map_member(prior: Prior, pair: Pair, y: np.ndarray, rng: np.random.Generator, starts: int = 2) -> Member:
     """Return a form with its hyperparameters at their maximum a posteriori, the best of several starts."""
     objective = _Objective(prior, pair, y)

@@ -20,8 +20,8 @@ def check_kernel(kernel: str) -> str:
 
 
 def squared_distance(x: np.ndarray, z: np.ndarray, lengthscale: np.ndarray) -> np.ndarray:
-    """Return ``r2`` (..., n, m) of rows x (n, D) and z (m, D) for lengthscales (..., D), never negative."""
-    centre = z.mean(axis=0) if len(z) else 0.0
+    """Return ``r2`` (..., n, m) of rows x (..., n, D) and z (..., m, D) for lengthscales (..., D), never negative."""
+    centre = z.mean(axis=-2, keepdims=True) if z.shape[-2] else 0.0
     x, z = ((side - centre) / lengthscale[..., None, :] for side in (x, z))
     squared = np.sum(x**2, axis=-1)[..., :, None] + np.sum(z**2, axis=-1)[..., None, :]
     squared -= 2.0 * (x @ np.swapaxes(z, -1, -2))

@@ -10,7 +10,7 @@ needs). What a source's own inputs know beyond the common domain is noise here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -91,16 +91,31 @@ class Sources:
             result.append(solve_triangular(self._factor, cross, lower=True, check_finite=False))
         return np.stack(result)
 
+    def value(self, x: np.ndarray) -> np.ndarray:
+        """Return the posterior mean (n, S) alone."""
+        parts = zip(self.mixing.T, self._correlations(x), strict=True)
+        return np.sum([(k @ (self._alpha * a[self.of]))[:, None] * a for a, k in parts], axis=0)
+
+    def thinned(self, most: int) -> Sources:
+        """Return the posterior given no more rows than that: the first of each source, which stand in no order."""
+        kept = _thinned([int(np.sum(self.of == s)) for s in range(len(self.noise))], most, None)
+        rows = np.concatenate([np.flatnonzero(self.of == s)[number] for s, number in enumerate(kept)])
+        return replace(self, rows=self.rows[rows], of=self.of[rows], y=self.y[rows])
+
     def covariance(self, x: np.ndarray, z: np.ndarray, wx: np.ndarray, wz: np.ndarray) -> np.ndarray:
         """Return ``sum_s cov[F_s(x), F_s(z)]`` (n, m) given the data; wx, wz are the whitened rows."""
-        prior = np.zeros((len(x), len(z)))
-        for length, a in zip(self.lengthscale, self.mixing.T, strict=True):
-            prior += np.sum(a**2) * correlation(self.kernel, squared_distance(x, z, length))
-        return prior - np.einsum("snx,snz->xz", wx, wz, optimize=True)
+        return self.prior_covariance(x, z) - np.einsum("snx,snz->xz", wx, wz, optimize=True)
+
+    def prior_covariance(self, x: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Return the same (..., n, m) before the data, of rows x (..., n, D) and z (..., m, D)."""
+        parts = zip(self.mixing.T, self.lengthscale, strict=True)
+        return np.sum(
+            [np.sum(a**2) * correlation(self.kernel, squared_distance(x, z, length)) for a, length in parts], axis=0
+        )
 
     def variance(self, wx: np.ndarray) -> np.ndarray:
-        """Return the diagonal of :meth:`covariance` at rows whose whitened cross-covariance is wx."""
-        return np.maximum(np.sum(self.mixing**2) - np.einsum("snx,snx->x", wx, wx), 0.0)
+        """Return the diagonal of :meth:`covariance` at rows whose whitened cross-covariance (S, N, ...) is wx."""
+        return np.maximum(np.sum(self.mixing**2) - np.einsum("sn...,sn...->...", wx, wx), 0.0)
 
 
 def _mixed(a: np.ndarray, of: np.ndarray) -> np.ndarray:
@@ -137,8 +152,11 @@ def fit_sources(
     return Sources(kernel, tasks, x, of, y, lengthscale, mixing, noise, -objective.loss(best.x))
 
 
-def _thinned(sizes: list[int], most: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """Return row numbers of every source, no more than ``most`` together: the largest give way first."""
+def _thinned(sizes: list[int], most: int, rng: np.random.Generator | None) -> list[np.ndarray]:
+    """Return row numbers of every source, no more than ``most`` together: the largest give way first.
+
+    They are drawn at random, or the first ones.
+    """
     cap = max(sizes)
     if sum(sizes) > most:
         low, high = 1, cap
@@ -146,7 +164,7 @@ def _thinned(sizes: list[int], most: int, rng: np.random.Generator) -> list[np.n
             middle = (low + high + 1) // 2
             low, high = (middle, high) if sum(min(n, middle) for n in sizes) <= most else (low, middle - 1)
         cap = low
-    return [rng.permutation(n)[: min(n, cap)] for n in sizes]
+    return [(np.arange(n) if rng is None else rng.permutation(n))[: min(n, cap)] for n in sizes]
 
 
 def _picked(chosen, aligned, outputs):

@@ -18,7 +18,7 @@ from functools import cached_property
 
 import numpy as np
 
-from aligngp.ensemble.forms import Hyperparameters, Pair, Side
+from aligngp.ensemble.forms import Hyperparameters, Pair, Side, placed
 from aligngp.ensemble.gaussian import factored
 from aligngp.ensemble.members import Member, observed_covariance
 from aligngp.ensemble.sources import Sources
@@ -38,6 +38,8 @@ class Seen:
     nominal: np.ndarray
     whitened: np.ndarray
     """(S, N_sources, n), see Sources.whitened."""
+    unplaced: np.ndarray | float = 0.0
+    """Variance (n,) that uncertain aligned inputs add, to first order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,13 +49,15 @@ class Given:
     sources: Sources | None
     offset: float
 
-    def see(self, own: np.ndarray, nominal: np.ndarray) -> Seen:
-        """Return rows with own inputs (n, Dt) and aligned ones (n, D) as the forms see them."""
+    def see(self, own: np.ndarray, nominal: np.ndarray, spread: np.ndarray | float = 0.0) -> Seen:
+        """Return rows with own inputs (n, Dt) and aligned ones (n, D), known up to variances (n, D)."""
         if self.sources is None:
             nothing = np.zeros((len(own), 1))
-            return Seen(Side(own, nothing, nothing), nominal, np.zeros((1, 1, len(own))))
+            return Seen(Side(own, nothing, nothing, None), nominal, np.zeros((1, 1, len(own))))
         mean, gradient = self.sources.mean(nominal)
-        return Seen(Side(own, mean, gradient.reshape(len(own), -1)), nominal, self.sources.whitened(nominal))
+        side = Side(own, mean, gradient.reshape(len(own), -1), self.sources)
+        unplaced = np.sum(np.sum(gradient**2, axis=1) * spread, axis=1)
+        return Seen(side, nominal, self.sources.whitened(nominal), unplaced)
 
     def pair(self, x: Seen, z: Seen) -> Pair:
         """Return two sets of rows together."""
@@ -64,7 +68,7 @@ class Given:
 
     def shared_variance(self, x: Seen) -> np.ndarray:
         """Return the diagonal (n,) of the rows' ``shared``."""
-        own = np.sum(x.side.mean**2, axis=1)
+        own = np.sum(x.side.mean**2, axis=1) + x.unplaced
         return own if self.sources is None else own + self.sources.variance(x.whitened)
 
 
@@ -79,6 +83,8 @@ class Target:
     members: tuple[Member, ...]
     weights: np.ndarray
     """Of the members, (K,)."""
+    placement: tuple[Target, ...] = ()
+    """Where g0 is known at training rows only: a GP of every aligned input on own inputs."""
 
     @cached_property
     def _seen(self) -> Seen:
@@ -104,14 +110,13 @@ class Target:
 
     def moments(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and variance (n,) of the noise-free output."""
-        parts = [self._moments(own, nominal) for own, nominal in self._blocks(rows)]
+        parts = [self._moments(seen) for seen in self._blocks(rows)]
         mean, variance = (np.concatenate(column) for column in zip(*parts, strict=True))
         return mean, variance
 
-    def _moments(self, own: np.ndarray, nominal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        seen = self.given.see(own, nominal)
+    def _moments(self, seen: Seen) -> tuple[np.ndarray, np.ndarray]:
         pair, shared = self.given.pair(seen, self._seen), self.given.shared_variance(seen)
-        first, second = np.zeros(len(own)), np.zeros(len(own))
+        first, second = np.zeros(len(seen.nominal)), np.zeros(len(seen.nominal))
         for share, member, h, root, alpha in self._active:
             cross = member.prior.covariance(h, pair)
             mean = np.einsum("pxn,pn->px", cross, alpha)
@@ -123,14 +128,17 @@ class Target:
 
     def components(self, rows: Rows) -> Iterator[tuple[float, np.ndarray, np.ndarray]]:
         """Give weight, mean (n,) and covariance (n, n) of every component of the mixture."""
-        seen = self.given.see(np.asarray(rows.own), np.asarray(rows.nominal))
+        seen = self._see(np.asarray(rows.own), np.asarray(rows.nominal))
         pair, among = self.given.pair(seen, self._seen), self.given.pair(seen, seen)
         for share, member, _, root, alpha in self._active:
             for p in range(len(alpha)):
                 one = member.prior.read(member.z[p : p + 1])
                 cross = member.prior.covariance(one, pair)[0]
                 half = cross @ root[p].T
-                yield share / len(alpha), cross @ alpha[p], member.prior.covariance(one, among)[0] - half @ half.T
+                covariance = member.prior.covariance(one, among)[0] - half @ half.T
+                if member.prior.form.transfers:
+                    covariance[np.diag_indices_from(covariance)] += one.scale[0] * seen.unplaced
+                yield share / len(alpha), cross @ alpha[p], covariance
 
     def joint(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         """Return mean (n,) and covariance (n, n) of the noise-free outputs."""
@@ -156,16 +164,21 @@ class Target:
 
     def aligned(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and variance (n, D) of the aligned inputs."""
-        parts = [self._aligned(own, nominal) for own, nominal in self._blocks(rows)]
+        parts = [self._aligned(seen) for seen in self._blocks(rows)]
         mean, variance = (np.concatenate(column) for column in zip(*parts, strict=True))
         return mean, variance
 
-    def _aligned(self, own: np.ndarray, nominal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        seen = self.given.see(own, nominal)
+    def _aligned(self, seen: Seen) -> tuple[np.ndarray, np.ndarray]:
+        nominal = seen.nominal
         pair = self.given.pair(seen, self._seen)
         first, second = np.zeros_like(nominal), np.zeros_like(nominal)
         slopes = self._seen.side.gradient.reshape(len(self.y), -1, nominal.shape[1])  # (N, S, D)
         for share, member, h, root, alpha in self._active:
+            if h.map is not None:
+                moved = placed(h.map, seen.side.own) - nominal
+                first += share * moved.mean(axis=0)
+                second += share * (moved**2).mean(axis=0)
+                continue
             mixing = alpha @ self._seen.side.mean
             direction = mixing / np.maximum(np.linalg.norm(mixing, axis=1, keepdims=True), 1e-300)  # (P, S)
             slope = np.einsum("ps,nsd->pnd", direction, slopes)
@@ -187,10 +200,19 @@ class Target:
         )
         return np.asarray(mean), np.asarray(second - mean**2)
 
-    def _blocks(self, rows: Rows) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def _see(self, own: np.ndarray, nominal: np.ndarray) -> Seen:
+        if not self.placement or np.all(np.isfinite(nominal)):
+            return self.given.see(own, nominal)
+        found = [target.moments(Rows(own, nominal, np.full(len(own), -1))) for target in self.placement]
+        mean, spread = (np.column_stack(columns) for columns in zip(*found, strict=True))
+        return self.given.see(own, mean, spread)
+
+    def _blocks(self, rows: Rows) -> Iterator[Seen]:
         own, nominal = np.asarray(rows.own), np.asarray(rows.nominal)
         conditioned = 0 if self.given.sources is None else len(self.given.sources.y) * len(self.given.sources.noise)
         draws = max(len(alpha) * (len(self.y) + own.shape[1]) for *_, alpha in self._active)
+        if any(h.map is not None for _, _, h, _, _ in self._active):
+            draws += conditioned * max(len(alpha) for *_, alpha in self._active)
         size = max(_BLOCK // max(conditioned, draws, 1), 1)
         for start in range(0, max(len(own), 1), size):
-            yield own[start : start + size], nominal[start : start + size]
+            yield self._see(own[start : start + size], nominal[start : start + size])

@@ -19,6 +19,7 @@ from jax.flatten_util import ravel_pytree
 
 from aligngp.errors import TrainingError
 from aligngp.fit.adam import History
+from aligngp.fit.gps import with_gps, without_inducing, without_posterior
 from aligngp.fit.lbfgs import LbfgsSettings, Optimum, maximise
 from aligngp.gp.sparse import SparseGP
 from aligngp.model import Model
@@ -77,8 +78,13 @@ def with_posterior(model: Model, batches: tuple[TaskBatch, ...], kind: Kind) -> 
 
 def with_best_posterior(model: Model, batches: tuple[TaskBatch, ...]) -> Model:
     """Return the model with the q(u) that maximises the bound at its other parameters."""
-    means, scales = _posterior(model, batches)
-    return _with_gps(model, lambda at, gp: replace(gp, mean=means[at], scale=Triangular(jnp.asarray(scales[at]))))
+    found = iter(zip(*_posterior(model, batches), strict=True))
+
+    def placed(gp: SparseGP) -> SparseGP:
+        mean, scale = next(found)
+        return replace(gp, mean=mean, scale=Triangular(jnp.asarray(scale)))
+
+    return with_gps(model, placed)
 
 
 def terms(model: Model, batches: tuple[TaskBatch, ...], objective: Objective) -> dict[str, float]:
@@ -200,15 +206,7 @@ def _named(model: Model, batches, objective: Objective) -> dict[str, Scalar]:
     }
 
 
-def _with_gps(model: Model, change: Callable[[int, SparseGP], SparseGP]) -> Model:
-    """Return the model with its latents, then its residuals, changed; they are numbered in that order."""
-    count = iter(range(len(model.latents) + len(model.residuals)))
-    latents = tuple(change(next(count), latent) for latent in model.latents)
-    residuals = tuple(None if gp is None else change(next(count), gp) for gp in model.residuals)
-    return replace(model, latents=latents, residuals=residuals)
-
-
 def _without_posterior(trainable: Model, kind: Kind) -> Model:
     """Leave out what the objective does not depend on: q(u), and for the exact evidence the inducing inputs."""
-    unused: dict[str, Any] = {"mean": None, "scale": None, **({"inducing": None} if kind == "exact" else {})}
-    return _with_gps(trainable, lambda _, gp: replace(gp, **unused))
+    bare = with_gps(trainable, without_posterior)
+    return with_gps(bare, without_inducing) if kind == "exact" else bare

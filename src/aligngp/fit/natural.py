@@ -28,10 +28,10 @@ import optax
 from aligngp.data.batches import Batches
 from aligngp.errors import AligngpWarning, TrainingError
 from aligngp.fit.adam import History, TrainingData, take
+from aligngp.fit.gps import gp_of, with_gps, without_posterior
 from aligngp.gp.sparse import SparseGP
 from aligngp.linalg import inverse_factor
 from aligngp.mappings.contract import Point
-from aligngp.mappings.gaussian import EmbeddedGP, ResidualGP
 from aligngp.model import Model
 from aligngp.objective.elbo import TaskBatch
 from aligngp.objective.evidence import Statistics, covariance_factor, sizes, statistics
@@ -273,10 +273,6 @@ def _improved(one: _Mapping, moments, slopes, rate: float) -> _Mapping:
     return _Mapping(tuple(kept), jnp.where(fine, shift, one.shift))
 
 
-def _gp_of(mapping: Any) -> SparseGP | None:
-    return mapping.gp if isinstance(mapping, ResidualGP | EmbeddedGP) else None
-
-
 # ---- between a model and the natural parameters of its q(u) -------------------------------------------------------
 
 
@@ -291,7 +287,7 @@ def _natural(model: Model) -> _Posterior:
         block = slice(start, start + part.shape[0])
         precision, start = precision.at[block, block].set(part), block.stop
     mean = jnp.concatenate(means)
-    mappings = tuple(None if gp is None else _natural_mapping(gp) for gp in map(_gp_of, model.mappings))
+    mappings = tuple(None if gp is None else _natural_mapping(gp) for gp in map(gp_of, model.mappings))
     return _Posterior(precision, precision @ mean, mean, mappings)
 
 
@@ -307,11 +303,7 @@ def _precision(scale: Float[Array, "M M"]) -> Float[Array, "M M"]:
 
 def _without_posterior(trainable: Model) -> Model:
     """Leave the q(u) of all GPs out of what Adam trains."""
-
-    def bare(gp: SparseGP | None) -> SparseGP | None:
-        return None if gp is None else replace(gp, mean=None, scale=None)
-
-    return _with_gps(trainable, bare, bare)
+    return with_gps(trainable, without_posterior, without_posterior)
 
 
 def _with_posterior(hyper: Model, trainable: Model, posterior: _Posterior | None) -> Model:
@@ -322,47 +314,27 @@ def _with_posterior(hyper: Model, trainable: Model, posterior: _Posterior | None
     parts = [gp.inducing.shape[0] for gp in (*full.latents, *(gp for gp in full.residuals if gp is not None))]
     blocks = iter(_blocks(parts))
 
-    def with_block(gp: SparseGP | None) -> SparseGP | None:
-        if gp is None:
-            return None
+    def with_block(gp: SparseGP) -> SparseGP:
         block = next(blocks)
         scale = jnp.asarray(covariance_factor(posterior.precision[block, block]))[None]
         return replace(gp, mean=posterior.mean[block, None], scale=Triangular(scale))
 
     mappings = iter(one for one in posterior.mappings if one is not None)
 
-    def with_moments(gp: SparseGP | None) -> SparseGP | None:
-        if gp is None:
-            return None
+    def with_moments(gp: SparseGP) -> SparseGP:
         one = next(mappings)
         scale = jnp.stack([covariance_factor(precision) for precision in one.precision])
         return replace(gp, mean=_moments(one)[0], scale=Triangular(scale))
 
-    return _with_gps(full, with_block, with_moments)
+    return with_gps(full, with_block, with_moments)
 
 
 def _with_moments(model: Model, posterior: _Posterior, moments) -> Model:
     """Put the moments of the mappings' q(v) into a model, as arrays that can be differentiated."""
     given = iter(one for one in moments if one is not None)
 
-    def place(gp: SparseGP | None) -> SparseGP | None:
-        if gp is None:
-            return None
+    def place(gp: SparseGP) -> SparseGP:
         mean, covariances = next(given)
         return replace(gp, mean=mean, scale=jnp.stack([jnp.linalg.cholesky(one) for one in covariances]))
 
-    return _with_gps(model, lambda gp: gp, place)
-
-
-def _with_gps(model: Model, shared, mapped) -> Model:
-    """Return the model with its latents and residuals, and the GPs of its mappings, changed."""
-    mappings = tuple(
-        replace(mapping, gp=mapped(mapping.gp)) if isinstance(mapping, ResidualGP | EmbeddedGP) else mapping
-        for mapping in model.mappings
-    )
-    return replace(
-        model,
-        latents=tuple(shared(latent) for latent in model.latents),
-        residuals=tuple(shared(residual) for residual in model.residuals),
-        mappings=mappings,
-    )
+    return with_gps(model, lambda gp: gp, place)
