@@ -51,9 +51,9 @@ GPFLOW = (
 
 def our_model(data: dict[str, Any], kind: str) -> tuple[Model, tuple[TaskBatch, ...]]:
     """Return our model at the problem's initial values, and its data."""
-    jitter = data["relative_jitter"]
+    jitters = np.broadcast_to(data["relative_jitter"], len(data["variance"])).tolist()
 
-    def gp(Z, lengthscales, variance, mean, scale) -> SparseGP:
+    def gp(Z, lengthscales, variance, mean, scale, jitter=jitters[0]) -> SparseGP:
         kernel = SquaredExponential(positive(lengthscales), positive(variance))
         return SparseGP(kernel, jnp.asarray(Z), jnp.asarray(mean), Triangular(jnp.asarray(scale)), jitter)
 
@@ -61,6 +61,7 @@ def our_model(data: dict[str, Any], kind: str) -> tuple[Model, tuple[TaskBatch, 
         gp(
             *(data["Z"][q], data["lengthscales"][q], data["variance"][q]),
             *(data["q_mu"][:, q : q + 1], data["q_sqrt"][q : q + 1]),
+            jitters[q],
         )
         for q in range(data["Z"].shape[0])
     )
