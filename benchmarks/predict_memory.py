@@ -1,7 +1,9 @@
 """Peak memory of predictions: ``python -m benchmarks.predict_memory``.
 
-A process for each number of rows fits a small HSVLMC (D=16 common inputs of Dt=21, M=100), then predicts. What counts
-is the peak above that after a prediction of 10000 rows; the inputs are held before, the two outputs are in it.
+A process for each number of rows fits a small model (D=16 common inputs of Dt=21; HSVLMC-g0 and HSVLMC with M=30, and
+the default, a mixture of exact GPs), then predicts. What counts is the peak above that after a prediction of 10000
+rows; the inputs are held before, the two outputs are in it. Rows are padded to powers of two and so compiled for a few
+sizes, for all of them before.
 Rows go to results/predict_memory.csv.
 """
 
@@ -18,7 +20,7 @@ import aligngp as agp
 from benchmarks import rows
 
 SIZES = (10_000, 100_000, 1_000_000)
-CALIBRATIONS = ("none", "bayes")
+CALIBRATIONS = ("none", "bayes", "auto")
 
 
 def peak() -> float:
@@ -31,17 +33,13 @@ def measure(size: int, calibration: str) -> dict[str, object]:
     rng = np.random.default_rng(0)
     X, low = rng.normal(size=(20, 21)), rng.normal(size=(400, 16))
     tasks = {"high": (X, np.sin(X[:, 0])), "low": (low, np.sin(low[:, 0]))}
+    sparse = {} if calibration == "auto" else {"expectation": "sampled", "max_iterations": 10, "num_inducing": 30}
     gp = agp.AlignedGP(
-        "low",
-        mappings={"high": list(range(16))},
-        calibration=calibration,
-        expectation="sampled",
-        max_iterations=10,
-        num_inducing=100,
-        progress=False,
+        "low", mappings={"high": list(range(16))}, calibration=calibration, progress=False, **sparse
     ).fit(tasks)
     new = rng.normal(size=(size, 21))
-    gp.predict("high", new[:10_000])
+    for first in (10_000, *(2**k for k in range(4, 12))):
+        gp.predict("high", new[:first])
     before, start = peak(), time.perf_counter()
     prediction = gp.predict("high", new)
     seconds = time.perf_counter() - start

@@ -1,6 +1,9 @@
 """No compiled function calls LAPACK on a batch of matrices: jaxlib 0.10 can deadlock there on few cores."""
 
+import ast
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -9,10 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from jax.flatten_util import ravel_pytree
 
 import aligngp as agp
 from aligngp import predict
-from aligngp.fit import adam, imc
+from aligngp.fit import adam, collapse, diagnosis, imc, natural
+from aligngp.fit.collapse import Objective
+from aligngp.objective import exact
 from aligngp.objective.evidence import best_posterior, collapsed_bound
 from aligngp.parameters import resolve, split
 from training import KEY, KINDS, case
@@ -217,3 +223,100 @@ def test_the_collapsed_bound_is_not_batched(kind):
 
     assert_none_batched(jax.grad(total), trainable, least=4)
     assert_none_batched(lambda model: best_posterior(resolve(model), problem.batches), problem.start(kind), least=4)
+
+
+# What has an exact posterior or GPs on own inputs, and the other trainings.
+
+
+def deterministic(problem, model, kind):
+    """The compiled objective of L-BFGS with its gradient, as a function of one vector."""
+    trainable, rest = split(model)
+    chosen = collapse._without_posterior(trainable, kind)
+    flat, _ = ravel_pytree(chosen)
+    arrays, static = eqx.partition((chosen, trainable, rest, problem.batches), eqx.is_array)
+    leaves, structure = jax.tree.flatten(arrays)
+    fixed = collapse._Static(structure, *jax.tree.flatten(static), Objective(kind, prior=True))
+    return lambda vector: collapse._value_and_gradient(vector, leaves, fixed), flat
+
+
+@pytest.mark.parametrize("number", [1, 3])
+@pytest.mark.parametrize("kind", ["exact", "collapsed"])
+def test_training_without_noise_is_not_batched(kind, number):
+    problem = case(number, residual=True)
+    model = problem.start("none")
+    assert_none_batched(*deterministic(problem, model, kind), least=2)
+    assert_none_batched(collapse._terms, model, problem.batches, Objective(kind, prior=True), least=1)
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_the_exact_posterior_is_not_batched(number):
+    problem = case(number, residual=True)
+    model = problem.start("none")
+    assert_none_batched(collapse._exact_posterior, model, problem.batches, least=2)
+    assert_none_batched(exact.left_out, resolve(model), problem.batches, least=2)
+    fitted = replace(model, exact=collapse._exact_posterior(model, problem.batches))
+    rows = problem.batches[0].rows
+    for function in (predict._moments, predict._joint):  # nothing is factored anew
+        assert lapack(function, fitted, 0, rows, KEY, *((3, True) if function is predict._moments else (3,))) == []
+    assert_none_batched(predict._draws, fitted, 0, rows, KEY, 3, least=1)
+
+
+@pytest.mark.parametrize("kind", ["none", "bayes"])
+def test_what_has_a_residual_is_not_batched(kind):
+    problem = case(residual=True)
+    model = problem.start(kind)
+    least = latent_calls(model) + 2
+    assert_none_batched(*training(problem, model, "sampled"), least=least)
+    assert_none_batched(predict._moments, model, 0, problem.batches[0].rows, KEY, 3, True, least=least - 2)
+    assert_none_batched(predict._draws, model, 0, problem.batches[0].rows, KEY, 3, least=least - 2)
+    assert_none_batched(collapse._posterior, model, problem.batches, least=least - 2)
+
+
+@pytest.mark.parametrize("expectation", ["sampled", "analytic"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_natural_gradients_are_not_batched(kind, expectation):
+    problem = case(residual=True)
+    model = problem.start(kind)
+    trainable, rest = split(model)
+    hyper = natural._without_posterior(trainable)
+    posterior = natural._natural(resolve(model))
+    state = natural._State(hyper, natural._OPTIMISER.init(hyper), posterior, jnp.zeros((), jnp.int32))
+    settings = natural.NaturalSettings(expectation=expectation, num_samples=2, prior=True)
+    chosen = jnp.zeros((3, 2), int), None
+    arguments = (problem.batches, chosen, 3, (3.0, 1.0), 0.5, 0.01, KEY, settings)
+    assert_none_batched(natural._advance, state, trainable, rest, *arguments, least=latent_calls(model) + 2)
+
+
+def test_looking_for_what_is_not_finite_is_not_batched():
+    problem = case(3, residual=True)
+    model = problem.start("bayes")
+    trainable, rest = split(model)
+
+    def terms(trainable):
+        one, batches = diagnosis._only(resolve(eqx.combine(trainable, rest)), problem.batches, 0)
+        return adam._bound(one, batches, KEY, 2, "sampled").total
+
+    assert_none_batched(jax.grad(terms), trainable, least=latent_calls(model))
+
+
+def test_whether_a_state_is_finite_takes_no_factorisation():
+    problem = case()
+    _, state, *_ = training(problem, problem.start("none"), "sampled")
+    assert lapack(adam._fine, state) == []
+
+
+def compiled() -> Iterator[str]:
+    """module.function of everything that the package compiles at the top of a module."""
+    for file in (Path(__file__).parents[1] / "src").rglob("*.py"):
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and any("jit" in ast.unparse(part) for part in node.decorator_list):
+                yield f"{file.stem}.{node.name}"
+            elif isinstance(node, ast.Assign) and ".jit(" in ast.unparse(node.value):
+                yield f"{file.stem}.{ast.unparse(node.targets[0])}"
+
+
+def test_everything_that_is_compiled_is_walked_through_here():
+    found = list(compiled())
+    assert {"adam._advance", "natural._advance", "collapse._value_and_gradient", "predict._moments"} <= set(found)
+    text = Path(__file__).read_text(encoding="utf-8")
+    assert [name for name in found if name not in text] == []

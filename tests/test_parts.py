@@ -103,9 +103,12 @@ def test_the_objective_is_a_sum_over_blocks_of_rows(monkeypatch, calibration):
         "expected_log_likelihood",
         "alignment_penalty",
         "latent_kl",
+        "residual_kl",
         "mapping_penalty",
+        "log_prior",
         "total",
     }
+    assert (whole["residual_kl"], whole["log_prior"]) == (0.0, 0.0)  # the paper's models have neither
     costs = whole["alignment_penalty"] + whole["latent_kl"] + whole["mapping_penalty"]
     assert whole["total"] == pytest.approx(whole["expected_log_likelihood"] - costs, rel=1e-12)
     assert (whole["alignment_penalty"] > 0) == (calibration == "free")

@@ -28,6 +28,7 @@ from aligngp.model import Model
 from aligngp.objective.elbo import TaskBatch
 from aligngp.objective.prior import log_prior
 from aligngp.parameters import resolve
+from aligngp.prediction import JOINT_ROWS
 from aligngp.runtime import computing
 from aligngp.settings import Settings
 
@@ -188,6 +189,7 @@ def predicted(part: Part, task: int, X: np.ndarray, *, latent: bool, num_samples
                 model, task, rows, analytic=analytic, num_samples=num_samples, key=block
             )
     noise = 0.0 if latent else part.noise(task)
+    X = X.copy() if X.shape[0] <= JOINT_ROWS else X  # read again below, when the caller's array may be another
 
     # What is joint needs factors of n x n matrices, which seldom exist in single precision: float64 whatever the model.
     def covariance() -> np.ndarray:

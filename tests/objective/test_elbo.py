@@ -1,5 +1,7 @@
 """Every term of every objective against loops over rows, draws and quadrature nodes."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +12,7 @@ from aligngp.fit.imc import discrepancy
 from aligngp.mappings.fixed import Nominal
 from aligngp.objective.elbo import TaskBatch
 from oracles import elbo_g0, elbo_hsvlmc, elbo_hsvlmc_em, imc_objective, kl_gaussians, sparse_marginal
-from problems import KEY, bound, bound_and_gradient, central, prior_of, problem, quick, some_batch
+from problems import KEY, bound, bound_and_gradient, central, prior_of, problem, quick, some_batch, sparse
 from twins import NU_G0, OBSERVATION, ZOO, embedded, zoo
 
 SAMPLES, NODES = 3, 24
@@ -46,10 +48,11 @@ def test_terms_on_known_aligned_inputs(rows, kernels):
 # The zoo: a task of every kind in one model.
 
 
-def expected(expectation, **settings):
+def expected(expectation, residuals=(), **settings):
     """The oracles' terms of the zoo; `settings` makes of a task's number how its expectation is taken.
 
-    Likelihoods and penalties belong to their own task, so each task goes to the oracle of its own objective.
+    Likelihoods and penalties belong to their own task, so each task goes to the oracle of its own objective. With a
+    residual h on a task's own inputs E log N(y | f + h, s2) = E log N(y - E h | f, s2) - var h / (2 s2), a row each.
     """
     built, twins = zoo(expectation)
     answer = {"expected_log_likelihood": [], "alignment_penalty": []}
@@ -60,18 +63,25 @@ def expected(expectation, **settings):
             task["nominal"] = twin.nominal(batch.rows)
         objective = elbo_hsvlmc_em if kind is embedded else elbo_hsvlmc
         weight = {} if kind is embedded else {"kl_weight": getattr(twin.mapping, "kl_weight", 1.0)}
+        spread = 0.0
+        if t < len(residuals):
+            h = [sparse_marginal(x, **residuals[t]) for x in np.asarray(batch.rows.own)]
+            task["y"] = task["y"] - np.array([mean for mean, _ in h])
+            spread = float(batch.scale) * sum(variance for _, variance in h) / (2.0 * built.noise[t])
         terms = objective([task], built.latents, built.mixing[[t]], built.noise[[t]], **weight)
-        for name, values in answer.items():
-            values.append(terms[name])
+        answer["expected_log_likelihood"].append(terms["expected_log_likelihood"] - spread)
+        answer["alignment_penalty"].append(terms["alignment_penalty"])
     answer["mapping_penalty"] = [twin.cost for twin in twins]
     answer["latent_kl"] = [kl_gaussians(latent["m"], latent["S"], prior_of(latent)) for latent in built.latents]
+    answer["residual_kl"] = [kl_gaussians(one["m"], one["S"], prior_of(one)) for one in residuals]
+    answer["residual_kl"] += [0.0] * (len(twins) - len(residuals))
     return answer
 
 
 def agree(terms, answer):
     for name, values in answer.items():
         np.testing.assert_allclose(getattr(terms, name), values, **CLOSE, err_msg=name)
-    costs = sum(np.sum(answer[name]) for name in ("alignment_penalty", "mapping_penalty", "latent_kl"))
+    costs = sum(np.sum(values) for name, values in answer.items() if name != "expected_log_likelihood")
     np.testing.assert_allclose(terms.total, np.sum(answer["expected_log_likelihood"]) - costs, rtol=1e-8)
 
 
@@ -85,6 +95,21 @@ def test_terms_in_closed_form():
     built, _ = zoo("analytic")
     terms, _ = bound_and_gradient(built.model, built.batches, KEY, num_samples=1, expectation="analytic")
     agree(terms, expected("analytic", quadrature=lambda t: NODES))
+
+
+@pytest.mark.parametrize("expectation", ZOO)
+def test_terms_with_residuals_on_own_inputs(expectation):
+    built, _ = zoo(expectation)
+    rng = np.random.default_rng(5)
+    pairs = [sparse(rng, "se", 3, batch.rows.own.shape[1]) for batch in built.batches[:-1]]
+    model = replace(built.model, residuals=(*(gp for gp, _ in pairs), None))
+    ways = {
+        "sampled": {"draws": lambda t: built.noise_of_draws(t, SAMPLES)},
+        "analytic": {"quadrature": lambda t: NODES},
+    }
+    answer = expected(expectation, [theirs[0] for _, theirs in pairs], **ways[expectation])
+    assert min(answer["residual_kl"][:-1]) > 0.1
+    agree(bound(model, built.batches, KEY, num_samples=SAMPLES, expectation=expectation), answer)
 
 
 def test_draws_follow_the_key():

@@ -23,6 +23,7 @@ FRAME_KINDS = ("pandas", "polars", "pyarrow", "modin", "cudf")
 """The kinds of frames that can be read and written."""
 
 _LARGEST_EXACT = 2**53  # every integer up to here is a float64
+_ROWS_AT_ONCE = 8192  # that are looked at for NaN
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +94,10 @@ def read_columns(frame: nw.DataFrame[Any], names: Sequence[str], task: str, hint
     if missing:
         wanted = ", ".join(repr(name) + did_you_mean(name, frame.columns) for name in missing)
         plural = "s" if len(missing) > 1 else ""
-        raise DataError(f"task {task!r}: missing column{plural} {wanted}. The frame has {listed(frame.columns)}.{hint}")
+        raise DataError(
+            f"task {task!r}: missing column{plural} {wanted}. The frame has {listed(frame.columns)}."
+            f"{hint or ' Add what is missing, or rename what is there.'}"
+        )
     values = np.empty((len(frame), len(names)))
     for d, name in enumerate(names):
         values[:, d] = _series_values(frame[name], task, name)
@@ -101,8 +105,11 @@ def read_columns(frame: nw.DataFrame[Any], names: Sequence[str], task: str, hint
     return Table(tuple(names), values, frame.implementation.value)
 
 
-def read_array(data: Any, task: str, label: str) -> tuple[np.ndarray, str]:
-    """Numbers of any shape as a new float64 array, and the kind they came in; not yet checked for NaN."""
+def read_array(data: Any, task: str, label: str, copy: bool = True) -> tuple[np.ndarray, str]:
+    """Numbers of any shape as float64, and the kind they came in; not yet checked for NaN.
+
+    Without ``copy`` a float64 array is returned as it is: rows that are read once need no second place in memory.
+    """
     series = open_series(data)
     if series is not None:
         return _series_values(series, task, label), series.implementation.value
@@ -117,7 +124,7 @@ def read_array(data: Any, task: str, label: str) -> tuple[np.ndarray, str]:
             f"task {task!r}: {label} is not an array of numbers ({type(data).__name__}: {error}). "
             "Pass rows of equal length."
         ) from None
-    return _float64(raw, task, label), ARRAY
+    return _float64(raw, task, label, copy), ARRAY
 
 
 def read_vector(data: Any, task: str, label: str) -> np.ndarray:
@@ -144,9 +151,9 @@ def read_vector(data: Any, task: str, label: str) -> np.ndarray:
 
 def check_finite(values: np.ndarray, names: Sequence[str], task: str) -> None:
     """Raise DataError when a column of `values` (N, D) holds NaN, an infinity or a missing value."""
-    finite = np.isfinite(values)
-    if finite.all():
+    if all(np.isfinite(values[at : at + _ROWS_AT_ONCE]).all() for at in range(0, len(values), _ROWS_AT_ONCE)):
         return
+    finite = np.isfinite(values)
     bad = [d for d in range(len(names)) if not finite[:, d].all()]
     rows = np.flatnonzero(~finite[:, bad[0]])
     others = f"; so is {listed(names[d] for d in bad[1:])}" if len(bad) > 1 else ""
@@ -192,8 +199,8 @@ def _series_values(series: nw.Series[Any], task: str, column: str) -> np.ndarray
     return values
 
 
-def _float64(raw: np.ndarray, task: str, column: str) -> np.ndarray:
-    """A new float64 array of the same shape and the same numbers."""
+def _float64(raw: np.ndarray, task: str, column: str, copy: bool = True) -> np.ndarray:
+    """A float64 array of the same shape and the same numbers, a new one where ``copy`` asks for it."""
     kind = raw.dtype.kind
     # JAX's bfloat16 and its like are void types to NumPy, but they cast safely.
     if kind not in "biuf" and not (kind == "V" and np.can_cast(raw.dtype, np.float64)):
@@ -202,7 +209,7 @@ def _float64(raw: np.ndarray, task: str, column: str) -> np.ndarray:
         large = raw[(raw > _LARGEST_EXACT) | (raw < -_LARGEST_EXACT)]
         _exact_integers(large.tolist(), task, column)
     with np.errstate(over="ignore"):  # what a long double holds beyond float64 becomes inf and is reported as such
-        return np.array(raw, dtype=np.float64)
+        return np.array(raw, dtype=np.float64, copy=True if copy else None)
 
 
 def _exact_integers(numbers: list[int], task: str, column: str) -> list[float]:

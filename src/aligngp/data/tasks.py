@@ -107,7 +107,7 @@ def read_tasks(tasks: Any, output: Any = None) -> tuple[TaskData, ...]:
 def read_inputs(schema: TaskSchema, data: Any) -> tuple[np.ndarray, str]:
     """New rows of a task as (N, Dt) in the order of the schema's columns, and the kind they came in.
 
-    A frame is matched by column names, an array by position. There may be no row at all.
+    A frame is matched by column names, an array by position; a float64 array is not copied. There may be no row at all.
     """
     frame = open_frame(data, schema.name)
     if frame is not None:
@@ -116,14 +116,14 @@ def read_inputs(schema: TaskSchema, data: Any) -> tuple[np.ndarray, str]:
         table = read_columns(frame, schema.columns, schema.name, hint)
         return table.values, table.kind
     width = len(schema.columns)
-    values, kind = read_array(data, schema.name, "X")
+    values, kind = read_array(data, schema.name, "X", copy=False)
     if values.ndim == 1 and width == 1:
         values = values[:, None]
     if values.ndim != 2 or values.shape[1] != width:
-        one_row = f" Pass one row as shape (1, {width})." if values.ndim < 2 else ""
+        advice = f"Pass one row as shape (1, {width})." if values.ndim < 2 else "Pass these columns in this order."
         raise DataError(
             f"task {schema.name!r}: the inputs have shape {values.shape}, expected (n, {width}) with columns "
-            f"{listed(schema.columns)}.{one_row}"
+            f"{listed(schema.columns)}. {advice}"
         )
     check_finite(values, schema.columns, schema.name)
     return values, kind
@@ -148,7 +148,9 @@ def find_task(name: Any, names: Iterable[str]) -> int:
     """The position of a task among the fitted ones."""
     known = tuple(names)
     if name not in known:
-        raise DataError(f"there is no task {name!r}{did_you_mean(name, known)}. The tasks are {listed(known)}.")
+        raise DataError(
+            f"there is no task {name!r}{did_you_mean(name, known)}. The tasks are {listed(known)}. Name one of them."
+        )
     return known.index(name)
 
 
@@ -222,7 +224,7 @@ def _read_output(name: str, y: Any, frame: Any, output: str | None) -> tuple[np.
     if column not in frame.columns:
         raise DataError(
             f"task {name!r}: the output column {column!r} is not there{did_you_mean(column, frame.columns)}. "
-            f"The frame has {listed(frame.columns)}."
+            f"The frame has {listed(frame.columns)}. Name one of them."
         )
     return read_columns(frame, [column], name).values[:, 0], column
 
