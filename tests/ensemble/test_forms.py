@@ -45,6 +45,14 @@ def test_a_known_noise_is_kept():
     np.testing.assert_array_equal(h.noise, 0.04)
 
 
+def test_noisy_sources_make_noise_likely():
+    def expected(source_noise: float | None) -> float:
+        return prior(FORMS[0], "se", 5, 3, None, source_noise=source_noise).mean[1]
+
+    assert expected(None) == expected(1e-6) == -7.0
+    assert expected(np.exp(-1.0)) == pytest.approx(-4.0)
+
+
 @pytest.mark.parametrize("name", ["calibrated", "affine"])
 def test_calibration_is_the_linearised_displacement(name):
     """Draw delta, a and F; push them through ``b + sum_s a_s F_s(g0) + sum_s e_s grad m_s . delta_s``."""

@@ -96,10 +96,24 @@ def test_the_maximum_is_one(problem):
     assert posterior(near).max() < best.evidence + 1e-6
 
 
+def test_hyperparameters_can_be_searched_for_on_fewer_rows(problem):
+    priors, pair, y, (given, own, nominal) = problem
+    few = given.see(own[:4], nominal[:4])
+    fewer = given.pair(few, few), y[:4]
+    alone = map_member(priors, *fewer, np.random.default_rng(1))
+    found = map_member(priors, pair, y, np.random.default_rng(1), fewer=fewer)
+    np.testing.assert_array_equal(found.z, alone.z)
+    density = log_likelihood(priors, pair, y)(found.z)[0] - 0.5 * np.sum(found.z**2)
+    assert found.evidence == pytest.approx(density - 0.5 * found.z.size * np.log(2.0 * np.pi), rel=1e-8)
+    np.testing.assert_array_equal(found.left_out_mean, left_out(priors, found.z, pair, y)[0][0])
+
+
 def test_weights_follow_density_and_evidence():
     rng = np.random.default_rng(0)
-    clear = form_weights(np.array([[-1.0] * 8, [-3.0] * 8, [-1.0] * 8]), np.array([0.0, 0.0, -50.0]), rng)
-    np.testing.assert_allclose(clear, [0.5, 0.25, 0.25], atol=1e-6)
+    for rows, evidence in ((5, 1 / 2), (45, 1 / 10)):  # the evidence counts the less, the more rows there are
+        densities = np.outer([-10.0, -30.0, -10.0], np.ones(rows))
+        clear = form_weights(densities, np.array([0.0, 0.0, -50.0]), rng)
+        np.testing.assert_allclose(clear, [0.5, evidence / 2, (1 - evidence) / 2], atol=1e-6)
     rows = np.array([[2.0, -2.0], [-2.0, 2.0]])
     np.testing.assert_allclose(form_weights(rows, None, rng), 0.5, atol=0.06)
     np.testing.assert_allclose(softmax(np.log([1.0, 3.0]) - 1e5), [0.25, 0.75])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -26,6 +26,8 @@ ALL_FORMS_ROWS = 300
 """Most rows of a task for which every form is tried."""
 MOST_ROWS = 2000
 """Most rows of a task that its own GPs condition on; more are thinned at random."""
+TRAINED_ROWS = 600
+"""Most rows on which hyperparameters are searched for; the prediction conditions on all that are kept."""
 MAPPED_SOURCE_ROWS = 200
 """Most rows that sources keep where the map to the common domain is sampled."""
 _SMALLEST_SOURCE = 0.25
@@ -49,44 +51,72 @@ def fit_ensemble(
     A task's sources are the other tasks that have a quarter of its rows or more. ``residual=False`` leaves out the
     forms with a residual on own inputs.
     """
-    check_kernel(kernel)
-    if hyperparameters not in ("auto", "map", "marginalize"):
-        raise SettingError(f"hyperparameters: expected 'auto', 'map' or 'marginalize', got {hyperparameters!r}.")
-    noise = [_known_noise(frame, at, task) for at, task in enumerate(tasks)]
-    aligned = [np.asarray(batch.rows.nominal) for batch in batches]
-    outputs = [np.asarray(batch.y) for batch in batches]
-    known: dict[tuple[int, ...], Sources] = {}
+    fitting = Fitting(frame, tasks, batches, kernel, seed, hyperparameters, residual)
     targets = []
-    for at, batch in enumerate(batches):
-        others = _sources_of(frame, at, [len(y) for y in outputs])
-        if others and others not in known:
-            rng = np.random.default_rng([seed, len(tasks), *others])
-            known[others] = fit_sources(
-                kernel,
-                others,
-                [aligned[s] for s in others],
-                [outputs[s] for s in others],
-                [noise[s] for s in others],
-                rng,
-            )
-        rng = np.random.default_rng([seed, at])
-        kind, sources = frame.priors[at].kind, known.get(others)
-        forms = _forms(bool(others), residual, len(outputs[at]), kind == "learned")
-        if sources is not None and kind == "learned":
-            sources = sources.thinned(MAPPED_SOURCE_ROWS)
-        target = _target(sources, batch, noise[at], kernel, forms, hyperparameters, rng)
-        if kind == "tabulated":
-            target = replace(target, placement=_placement(target, kernel, rng))
-        targets.append(target)
+    for at, name in enumerate(frame.names):
+        targets.append(fitting.target(at))
         if log is not None:
             said = ", ".join(
                 f"{m.prior.form.name} {w:.2f}" for m, w in zip(targets[-1].members, targets[-1].weights, strict=True)
             )
-            log(f"task {frame.names[at]!r}: weights of the forms {said}")
+            log(f"task {name!r}: weights of the forms {said}")
         if progress is not None:
             evidence = max(member.evidence for member in targets[-1].members)
             progress(at + 1, len(batches), evidence)
     return Ensemble(frame.names, tuple(targets))
+
+
+@dataclass(eq=False)
+class Fitting:
+    """What every target is fitted from: the tables in standardised units, and the settings; sources are fitted once."""
+
+    frame: Frame
+    tasks: tuple[TaskData, ...]
+    batches: tuple[TaskBatch, ...]
+    kernel: str = "se"
+    seed: int = 0
+    hyperparameters: str = "auto"
+    residual: bool = True
+    _known: dict[tuple[int, ...], Sources] = field(default_factory=dict, init=False)
+
+    def __post_init__(self):
+        check_kernel(self.kernel)
+        if self.hyperparameters not in ("auto", "map", "marginalize"):
+            raise SettingError(
+                f"hyperparameters: expected 'auto', 'map' or 'marginalize', got {self.hyperparameters!r}."
+            )
+
+    def sources_of(self, at: int, among: Collection[int] | None = None) -> tuple[int, ...]:
+        """Return the tasks that a target learns from, all of them or those among some."""
+        others = _sources_of(self.frame, at, [len(batch.y) for batch in self.batches])
+        return others if among is None else tuple(s for s in others if s in among)
+
+    def target(self, at: int, among: Collection[int] | None = None) -> Target:
+        """Return a task given its sources, all of them or those among some."""
+        others, frame = self.sources_of(at, among), self.frame
+        noise = _known_noise(frame, at, self.tasks[at])
+        rng = np.random.default_rng([self.seed, at])
+        kind, sources = frame.priors[at].kind, self._sources(others) if others else None
+        forms = _forms(bool(others), self.residual, len(self.batches[at].y), kind == "learned")
+        if sources is not None and kind == "learned":
+            sources = sources.thinned(MAPPED_SOURCE_ROWS)
+        target = _target(sources, self.batches[at], noise, self.kernel, forms, self.hyperparameters, rng)
+        if kind == "tabulated":
+            target = replace(target, placement=_placement(target, self.kernel, rng))
+        return target
+
+    def _sources(self, others: tuple[int, ...]) -> Sources:
+        if others not in self._known:
+            rng = np.random.default_rng([self.seed, len(self.tasks), *others])
+            self._known[others] = fit_sources(
+                self.kernel,
+                others,
+                [np.asarray(self.batches[s].rows.nominal) for s in others],
+                [np.asarray(self.batches[s].y) for s in others],
+                [_known_noise(self.frame, s, self.tasks[s]) for s in others],
+                rng,
+            )
+        return self._known[others]
 
 
 def _known_noise(frame: Frame, task: int, data: TaskData) -> float | None:
@@ -131,10 +161,19 @@ def _target(
     seen = given.see(own, nominal)
     pair = given.pair(seen, seen)
     marginal = hyperparameters == "marginalize" or (hyperparameters == "auto" and len(y) <= MARGINALIZED_ROWS)
+    fewer = None
+    if len(y) > TRAINED_ROWS and not marginal:
+        some = rng.permutation(len(y))[:TRAINED_ROWS]
+        few = given.see(own[some], nominal[some])
+        fewer = given.pair(few, few), y[some]
+    source_noise = None if sources is None else float(sources.noise.mean())
     members = []
     for form in forms:
-        fit = sampled_member if marginal else likeliest_member if form.maps else map_member
-        members.append(fit(prior(form, kernel, len(y), own.shape[1], noise, nominal.shape[1]), pair, y, rng))
+        priors = prior(form, kernel, len(y), own.shape[1], noise, nominal.shape[1], source_noise)
+        if marginal or form.maps:
+            members.append((sampled_member if marginal else likeliest_member)(priors, pair, y, rng))
+        else:
+            members.append(map_member(priors, pair, y, rng, fewer=fewer))
     densities = np.stack([member.leave_one_out for member in members])
     evidences = np.array([member.evidence for member in members]) if marginal else None
     return Target(given, own, nominal, y, tuple(members), form_weights(densities, evidences, rng))

@@ -27,7 +27,9 @@ order mean nothing:
 
 Linear terms see inputs bounded smoothly, x / sqrt(1 + x^2 / 9), since they would extrapolate without bound.
 Priors, for standardised inputs of dimension D: log l ~ N(log 2.5 + log(D) / 2, 1), log v ~ N(log 0.1, 1.5^2)
-(alone: N(0, 1.5^2)), log w ~ N(0, 1), log nu ~ N(-7, 2^2) above a floor of 1e-6.
+(alone: N(0, 1.5^2)), log w ~ N(0, 1), log nu ~ N(c, 2^2) above a floor of 1e-6. Tasks of one study are of a kind: where
+the sources are noisy, or rougher than their rows can tell, the target probably is too, so c = -7 is raised half of the
+way to the logarithm of the sources' noise.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ from aligngp.ensemble.radial import by_log_lengthscale, correlation, slope, squa
 from aligngp.ensemble.sources import Sources
 
 NOISE_FLOOR = 1e-6
+_LOG_NOISE, _HEARD = -7.0, 0.5
 _BOUND = 3.0
 
 
@@ -252,10 +255,19 @@ def _moved_variance(maps: np.ndarray, side: Side) -> np.ndarray:
     return np.sum(mean**2, axis=2) + side.sources.variance(whitened)
 
 
-def prior(form: Form, kernel: str, rows: int, dimensions: int, known_noise: float | None, aligned: int = 0) -> Prior:
+def prior(
+    form: Form,
+    kernel: str,
+    rows: int,
+    dimensions: int,
+    known_noise: float | None,
+    aligned: int = 0,
+    source_noise: float | None = None,
+) -> Prior:
     """Return the priors of a form for a target of that many rows and own inputs; ``aligned`` is D."""
     freedom = max(rows - 1, 1)
-    mean, spread = [np.log(max(rows, 2) / freedom), -7.0], [np.sqrt(2.0 / freedom), 2.0]
+    heard = 0.0 if source_noise is None else _HEARD * max(np.log(source_noise) - _LOG_NOISE, 0.0)
+    mean, spread = [np.log(max(rows, 2) / freedom), _LOG_NOISE + heard], [np.sqrt(2.0 / freedom), 2.0]
     for term in form.terms:
         middle = 0.0 if term.linear else np.log(2.5) + 0.5 * np.log(dimensions)
         mean += [np.log(term.variance), *[middle] * dimensions]

@@ -56,9 +56,19 @@ def likeliest_member(prior: Prior, pair: Pair, y: np.ndarray, rng: np.random.Gen
     return _member(prior, found.z[[best]], evidence, pair, y)
 
 
-def map_member(prior: Prior, pair: Pair, y: np.ndarray, rng: np.random.Generator, starts: int = 2) -> Member:
-    """Return a form with its hyperparameters at their maximum a posteriori, the best of several starts."""
-    objective = _Objective(prior, pair, y)
+def map_member(
+    prior: Prior,
+    pair: Pair,
+    y: np.ndarray,
+    rng: np.random.Generator,
+    starts: int = 2,
+    fewer: tuple[Pair, np.ndarray] | None = None,
+) -> Member:
+    """Return a form with its hyperparameters at their maximum a posteriori, the best of several starts.
+
+    They are searched for on ``fewer`` rows where some are given.
+    """
+    objective = _Objective(prior, *((pair, y) if fewer is None else fewer))
     found = [
         minimize(
             objective,
@@ -70,7 +80,8 @@ def map_member(prior: Prior, pair: Pair, y: np.ndarray, rng: np.random.Generator
         for start in range(starts)
     ]
     best = min(found, key=lambda result: result.fun)
-    return _member(prior, best.x[None], -float(best.fun), pair, y)
+    joint = best.fun if fewer is None else _Objective(prior, pair, y)(best.x)[0]
+    return _member(prior, best.x[None], -float(joint), pair, y)
 
 
 def _member(prior: Prior, z: np.ndarray, evidence: float, pair: Pair, y: np.ndarray) -> Member:

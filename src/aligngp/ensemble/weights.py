@@ -1,16 +1,19 @@
-"""How much each form counts: half by evidence, half by leave-one-out predictive density.
+"""How much each form counts: partly by evidence, partly by leave-one-out predictive density.
 
-    w_k = 1/2 E_alpha[ softmax_k( N sum_i alpha_i log p_k(y_i | y_-i) ) ] + 1/2 softmax_k( log p_k(y) ),
-    alpha ~ Dirichlet(1, ..., 1)
+    w_k = (1 - r) E_alpha[ softmax_k( N sum_i alpha_i log p_k(y_i | y_-i) ) ] + r softmax_k( log p_k(y) ),
+    alpha ~ Dirichlet(1, ..., 1),   r = 5 / (5 + N)
 
-The first half is pseudo-Bayesian model averaging with the Bayesian bootstrap (Yao, Vehtari, Simpson and Gelman, 2018):
+The first part is pseudo-Bayesian model averaging with the Bayesian bootstrap (Yao, Vehtari, Simpson and Gelman, 2018):
 where few rows decide, or rows disagree, the bootstrap spreads the weight. The evidence counts the prior, the
-leave-one-out density does not; neither is reliable alone with five rows.
+leave-one-out density does not; neither is reliable alone with five rows, and with many rows the second is what
+prediction asks for.
 """
 
 import numpy as np
 
 _REPLICATES = 1000
+_EVEN = 5.0
+"""Rows at which both count the same."""
 
 
 def form_weights(leave_one_out: np.ndarray, evidence: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
@@ -18,7 +21,10 @@ def form_weights(leave_one_out: np.ndarray, evidence: np.ndarray | None, rng: np
     rows = leave_one_out.shape[1]
     shares = rng.dirichlet(np.ones(rows), _REPLICATES) * rows
     bootstrapped = softmax(shares @ leave_one_out.T).mean(axis=0)
-    return bootstrapped if evidence is None else 0.5 * bootstrapped + 0.5 * softmax(evidence)
+    if evidence is None:
+        return bootstrapped
+    share = _EVEN / (_EVEN + rows)
+    return (1.0 - share) * bootstrapped + share * softmax(evidence)
 
 
 def softmax(values: np.ndarray) -> np.ndarray:
