@@ -293,7 +293,7 @@ def test_looking_for_what_is_not_finite_is_not_batched():
     trainable, rest = split(model)
 
     def terms(trainable):
-        one, batches = diagnosis._only(resolve(eqx.combine(trainable, rest)), problem.batches, 0)
+        one, batches = diagnosis.only(resolve(eqx.combine(trainable, rest)), problem.batches, 0)
         return adam._bound(one, batches, KEY, 2, "sampled").total
 
     assert_none_batched(jax.grad(terms), trainable, least=latent_calls(model))

@@ -75,14 +75,15 @@ def demo(
     if not quiet:
         console.print(case.description)
     models = {
-        "SOGP (target task alone)": agp.paper.sogp,
-        "HSVLMC-g0 (prior mapping)": agp.paper.hsvlmc_g0,
-        "HSVLMC (calibrated, paper's bound)": agp.paper.hsvlmc,
+        "SOGP (one task alone)": agp.paper.sogp,
+        "HSVLMC-g0": agp.paper.hsvlmc_g0,
+        "HSVLMC": agp.paper.hsvlmc,
         "aligngp's default": agp.AlignedGP,
     }
-    table = Table(title=f"Task {case.target!r}: {y.size} test points, lower is better", title_justify="left")
-    table.add_column("model")
-    for heading in ("SMSE", "SMLL", "RMSE", "CRPS", "in 95% interval", "seconds"):
+    title = f"Task {case.target!r}, {y.size} test points: lower is better, 95% of them belong in the interval"
+    table = Table(title=title, title_justify="left")
+    table.add_column("model", no_wrap=True)
+    for heading in ("SMSE", "SMLL", "RMSE", "CRPS", "interval", "seconds"):
         table.add_column(heading, justify="right")
     predictions = {}
     for name, build in models.items():
@@ -104,7 +105,8 @@ def demo(
         columns = [f"{score[key]:.3f}" for key in ("smse", "smll", "rmse", "crps")]
         table.add_row(name, *columns, f"{score['coverage95']:.0%}", f"{seconds:.1f}")
     console.print(table)
-    _draw(predictions, y, out, f"{case.target}: 6 training points, {y.size} test points", console)
+    rows = ", ".join(f"{data[1].size} rows of {name!r}" for name, data in case.tasks.items())
+    _draw(predictions, y, out, f"Park: {rows}, {y.size} test points of {case.target!r}", console)
 
 
 def _draw(predictions, observed, out: Path, title: str, console) -> None:
@@ -119,7 +121,7 @@ def _draw(predictions, observed, out: Path, title: str, console) -> None:
         return
     out.mkdir(parents=True, exist_ok=True)
     path = out / "predicted-against-observed.png"
-    axes[0].figure.savefig(path, dpi=150)
+    axes[0].figure.savefig(path, dpi=120)
     console.print(f"Figure: {path}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from aligngp.progress import watched
 from aligngp.runtime import computes, computing
 from aligngp.settings import Settings, whole
 from aligngp.summary import Summary, tables, task_correlation
+from aligngp.transfer import TransferReport, transfer_report
 
 
 class AlignedGP:
@@ -186,6 +187,50 @@ class AlignedGP:
         prediction = self.predict(task, X)
         mean, variance = part.frame.training_outputs[at]
         return scores(outputs, prediction.mean, prediction.variance, float(mean), float(variance))
+
+    def transfer_report(
+        self,
+        tasks: str | Iterable[str] | None = None,
+        *,
+        test: Mapping[str, Any] | None = None,
+        folds: int = 5,
+        rows: int = 500,
+    ) -> TransferReport:
+        """Say for each task and each other task whether it helps, makes no difference, or hurts; see ``report.rows``.
+
+        SMSE, NLPD and CRPS with all other tasks, with all but one, and alone, with 95% intervals of the differences.
+        Training rows are left out one by one where that has a closed form (``calibration="auto"``, exact inference);
+        otherwise ``folds`` fits each hold out a part of them.
+
+        Parameters
+        ----------
+        tasks: the task or tasks to report on; default all, or those of ``test``.
+        test: task name to rows with outputs, as for :meth:`score`; scores of these tasks are on those rows.
+        folds: no fit holds out more than that part of a task's rows.
+        rows: most training rows of a task that are scored, drawn at random.
+
+        Examples
+        --------
+        >>> import numpy as np, aligngp as agp
+        >>> rng = np.random.default_rng(0)
+        >>> fine, coarse = rng.uniform(size=(8, 1)), rng.uniform(size=(20, 1))
+        >>> tasks = {"fine": (fine, np.sin(9 * fine[:, 0])), "coarse": (coarse, np.sin(9 * coarse[:, 0]))}
+        >>> report = agp.AlignedGP("coarse").fit(tasks).transfer_report("fine")
+        >>> report.rows[0].verdict
+        'helps'
+        >>> print(report.sentences[0])
+        'coarse' helps 'fine': its left-out error (CRPS) falls from ...
+        """
+        fitted = self._distinct()
+        if self._training is None:
+            raise NotFittedError(
+                "a model file holds no training rows, and the report fits again without each task. Call gp.fit(tasks) "
+                "first."
+            )
+        with computing(), watched(self.settings.progress) as progress:
+            return transfer_report(
+                fitted, self._training, self.settings, progress, targets=tasks, test=test, folds=folds, rows=rows
+            )
 
     @computes
     def aligned(self, task: str, data: Any) -> tuple[np.ndarray, np.ndarray]:

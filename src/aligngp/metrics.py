@@ -62,6 +62,14 @@ def _log_density(y: np.ndarray, mean: np.ndarray | float, variance: np.ndarray |
     return -0.5 * (np.log(2.0 * np.pi * variance) + (y - mean) ** 2 / variance)
 
 
+def _crps(y: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """Return the continuous ranked probability score of each row, shape (n,)."""
+    s = np.sqrt(variance)
+    w = (y - mean) / s
+    density = np.exp(-0.5 * w**2) / math.sqrt(2.0 * math.pi)
+    return s * (w * (2.0 * ndtr(w) - 1.0) + 2.0 * density - 1.0 / math.sqrt(math.pi))
+
+
 def smse(y: ArrayLike, mean: ArrayLike, train_variance: float) -> float:
     """Standardised mean square error: sum_i (y_i - mean_i)^2 / (n train_variance).
 
@@ -109,10 +117,7 @@ def crps(y: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> float:
     s = sqrt(variance) and w = (y - mean) / s.
     """
     y, mean, variance = _matching(y=y, mean=mean, variance=variance)
-    s = np.sqrt(variance)
-    w = (y - mean) / s
-    density = np.exp(-0.5 * w**2) / math.sqrt(2.0 * math.pi)
-    return float(np.mean(s * (w * (2.0 * ndtr(w) - 1.0) + 2.0 * density - 1.0 / math.sqrt(math.pi))))
+    return float(np.mean(_crps(y, mean, variance)))
 
 
 def coverage(y: ArrayLike, mean: ArrayLike, variance: ArrayLike, level: float = 0.95) -> float:
@@ -134,4 +139,15 @@ def scores(
         "nlpd": nlpd(y, mean, variance),
         "crps": crps(y, mean, variance),
         "coverage95": coverage(y, mean, variance, 0.95),
+    }
+
+
+def row_scores(y: ArrayLike, mean: ArrayLike, variance: ArrayLike, train_variance: float) -> dict[str, np.ndarray]:
+    """Return "smse", "nlpd" and "crps" of each row, shape (n,): the scores are their means over the rows."""
+    y, mean, variance = _matching(y=y, mean=mean, variance=variance)
+    scale = _train_variance(train_variance) or math.nan
+    return {
+        "smse": (y - mean) ** 2 / scale,
+        "nlpd": -_log_density(y, mean, variance),
+        "crps": _crps(y, mean, variance),
     }

@@ -21,6 +21,7 @@ from aligngp.fit.adam import History, bound, take
 from aligngp.fit.collapse import Objective
 from aligngp.fit.collapse import terms as exact_terms
 from aligngp.fit.initialise import cast
+from aligngp.fit.jitter import warn_of_jitter
 from aligngp.fit.pipeline import Fitted, ProgressOf, fit_model
 from aligngp.frame import Frame, build_frame
 from aligngp.mappings.contract import Rows
@@ -118,7 +119,9 @@ def fit_part(tasks: tuple[TaskData, ...], settings: Settings, progress: Progress
     if "auto" in {settings.asked(name) for name in frame.names}:
         log.info("a sparse model with a calibrated mapping stands for the mixture of exact GPs: %s", refused)
     batches = training_batches(frame, tasks, settings.dtype)
-    return Part(frame, fit_model(frame, tasks, batches, settings, progress), rows)
+    fitted = fit_model(frame, tasks, batches, settings, progress)
+    warn_of_jitter(fitted.model, frame.names, stacklevel=3)
+    return Part(frame, fitted, rows)
 
 
 def no_ensemble(frame: Frame, settings: Settings, rows: Sequence[int]) -> str | None:

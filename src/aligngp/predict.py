@@ -132,12 +132,20 @@ def _known(law: Law) -> Float[Array, "N D"]:
 def _with_training_rows(
     model: Model, task: int, x: Float[Array, "K D"], own: Float[Array, "K Dt"]
 ) -> Float[Array, "K N"]:
-    """Return the prior covariance of a task's function at new rows with all training rows."""
+    """Return the prior covariance of a task's function at new rows with all training rows.
+
+    Those of all tasks in one matrix a latent: a kernel for each of them would be compiled each time.
+    """
     assert model.exact is not None
-    pairs = enumerate(zip(model.exact.aligned, model.exact.own, strict=True))
-    return jnp.concatenate(
-        [model.prior_covariance((task, other), (x, rows), (own, theirs)) for other, (rows, theirs) in pairs], axis=1
-    )
+    sizes = [rows.shape[0] for rows in model.exact.aligned]
+    theirs = jnp.repeat(jnp.asarray(model.mixing), jnp.asarray(sizes), axis=0, total_repeat_length=sum(sizes))
+    aligned, total = jnp.concatenate(model.exact.aligned), jnp.zeros((x.shape[0], sum(sizes)), x.dtype)
+    for q, latent in enumerate(model.latents):
+        total = total + model.mixing[task, q] * theirs[:, q] * latent.kernel.cross(x, aligned)
+    residual, start = model.residual(task), sum(sizes[:task])
+    if residual is None:
+        return total
+    return total.at[:, start : start + sizes[task]].add(residual.kernel.cross(own, model.exact.own[task]))
 
 
 @eqx.filter_jit

@@ -62,6 +62,16 @@ def test_a_start_that_fails_is_left_out():
         train_deterministic([bad, bad], problem.batches, Objective(), SHORT)
 
 
+@pytest.mark.parametrize("objective", ["exact", "collapsed"])
+def test_an_objective_that_is_not_finite_names_its_term_and_task(objective):
+    problem = case(residual=True)
+    fine, coarse = problem.batches
+    batches = fine, replace(coarse, y=coarse.y * np.nan)
+    words = r"^evidence of task 'coarse' is nan\. The objective has no finite value at the start\. .*initial_noise"
+    with pytest.raises(agp.TrainingError, match=words):
+        train_deterministic([problem.start("none")], batches, Objective(objective), SHORT, names=problem.frame.names)
+
+
 def test_the_search_finds_a_known_maximum_and_turns_back_from_what_is_not_finite():
     target = np.array([1.0, -2.0, 3.0])
 

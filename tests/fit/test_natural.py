@@ -4,11 +4,11 @@ from dataclasses import replace
 from unittest import mock
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import aligngp as agp
+from aligngp.data.batches import Batches
 from aligngp.fit import natural
 from aligngp.fit.collapse import with_best_posterior
 from aligngp.fit.natural import NaturalSettings, stalled, train_natural
@@ -110,7 +110,11 @@ def test_ctrl_c_keeps_the_best_so_far():
 
 def test_an_objective_that_is_not_finite_is_an_error():
     problem = case()
-    poor = tuple(replace(batch, y=batch.y * jnp.nan) for batch in problem.batches)
-    data = replace(problem.data(), batches=poor)
-    with pytest.raises(agp.TrainingError, match=r"NaN or infinite at iteration 1 .*fine, coarse.*learning_rate"):
+    fine, coarse = problem.batches
+    y = np.where(np.arange(9) == 4, np.nan, coarse.y)
+    data = replace(problem.data(None, 3), batches=(fine, replace(coarse, y=y)))
+    (rows,) = (part for part in Batches([6, 9], [None, 3], 0).draw(3) if part is not None)
+    first = 1 + int(np.flatnonzero((rows == 4).any(axis=1))[0])
+    words = rf"NaN or infinite at iteration {first}: expected_log_likelihood of task 'coarse' is nan\. Try a smaller"
+    with pytest.raises(agp.TrainingError, match=words):
         train_natural(problem.start("none"), data, KEY, 0, FIXED)

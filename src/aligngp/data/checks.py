@@ -64,15 +64,15 @@ def suspicions(columns: Sequence[str], output: str | None, X: np.ndarray, y: np.
     """What is usable in inputs X (N, Dt) and outputs y (N,), but probably not what was meant."""
     messages = []
     if output in columns:
-        messages.append(f"column {output!r} is used as an input although output= names it.")
+        messages.append(f"column {output!r} is used as an input although output= names it. Leave it out of the inputs.")
     if len(y) == 1:
-        return [*messages, "there is one row only, so its inputs and output cannot be scaled."]
+        return [*messages, "there is one row only, so its inputs and output cannot be scaled. Add rows, two at least."]
     constant = (X == X[:1]).all(axis=0)
     if constant.any():
         which = listed(column for column, same in zip(columns, constant, strict=True) if same)
         messages.append(f"constant input columns tell nothing: {which}. Leave them out.")
     if (y == y[0]).all():
-        messages.append(f"the output {output or 'y'!r} is constant.")
+        messages.append(f"the output {output or 'y'!r} is constant. Check that it is the column that is meant.")
     first: dict[bytes, str] = {}
     for d in np.flatnonzero(~constant).tolist():
         values = (X[:, d] + 0.0).tobytes()  # + 0.0 makes -0.0 the same bytes as 0.0

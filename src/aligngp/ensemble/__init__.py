@@ -7,7 +7,8 @@ forms are weighted by leave-one-out predictive density and evidence (members.py,
 (target.py). Everything is exact and in NumPy: matrices are as small as the target, and nothing is compiled.
 """
 
-from aligngp.ensemble.fit import fit_ensemble
+from aligngp.ensemble.fit import Fitting, fit_ensemble
+from aligngp.ensemble.left_out import left_out_moments
 from aligngp.ensemble.model import Ensemble
 
-__all__ = ["Ensemble", "fit_ensemble"]
+__all__ = ["Ensemble", "Fitting", "fit_ensemble", "left_out_moments"]

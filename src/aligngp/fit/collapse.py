@@ -19,6 +19,7 @@ from jax.flatten_util import ravel_pytree
 
 from aligngp.errors import TrainingError
 from aligngp.fit.adam import History
+from aligngp.fit.diagnosis import only
 from aligngp.fit.gps import with_gps, without_inducing, without_posterior
 from aligngp.fit.lbfgs import LbfgsSettings, Optimum, maximise
 from aligngp.gp.sparse import SparseGP
@@ -58,14 +59,19 @@ def train_deterministic(
     objective: Objective,
     settings: LbfgsSettings,
     progress: Progress | None = None,
+    names: Sequence[str] = (),
 ) -> tuple[Model, History, bool]:
     """Screen the starts for a few iterations and finish the best; return it with its posterior, and the history.
 
     The last value tells whether Ctrl-C ended the training early. Starts that fail are left out while there is another.
+    ``names`` are the tasks', for an error to name the one that it comes from.
     """
     batches = jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, batches)
-    first = _screened(starts, batches, objective) if len(starts) > 1 else starts[0]
-    found, optimum = _search(first, batches, objective, settings, progress)
+    try:
+        first = _screened(starts, batches, objective) if len(starts) > 1 else starts[0]
+        found, optimum = _search(first, batches, objective, settings, progress)
+    except TrainingError as error:
+        raise TrainingError(f"{_culprits(starts[-1], batches, objective, names)}{error}") from error
     return with_posterior(found, batches, objective.kind), optimum.history, optimum.interrupted
 
 
@@ -90,6 +96,19 @@ def with_best_posterior(model: Model, batches: tuple[TaskBatch, ...]) -> Model:
 def terms(model: Model, batches: tuple[TaskBatch, ...], objective: Objective) -> dict[str, float]:
     """Return the named terms of the objective at a model's parameters, and their ``"total"``."""
     return {name: float(value) for name, value in _terms(model, batches, objective).items()}
+
+
+def _culprits(model: Model, batches, objective: Objective, names: Sequence[str]) -> str:
+    """Return a sentence that names the tasks and terms that are not finite at a model's parameters, or nothing."""
+    found = []
+    for task in range(len(batches)):
+        alone = only(resolve(model), batches, task)
+        name = repr(names[task]) if names else f"number {task}"
+        values = terms(*alone, objective)
+        found += [
+            f"{term} of task {name} is {v}" for term, v in values.items() if term != "total" and not np.isfinite(v)
+        ]
+    return f"{'; '.join(found)}. " if found else ""
 
 
 def _screened(starts: Sequence[Model], batches, objective: Objective) -> Model:

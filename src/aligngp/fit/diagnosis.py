@@ -40,7 +40,7 @@ def explain(
     """
 
     def terms_of(trainable: Any, task: int) -> Terms:
-        model, chosen = _only(resolve(join(trainable, rest)), batches, task)
+        model, chosen = only(resolve(join(trainable, rest)), batches, task)
         return elbo(model, chosen, key, num_samples=num_samples, expectation=expectation)
 
     wrong = _wrong_terms(terms_of, trainable, names)
@@ -89,7 +89,7 @@ def _wrong_gradients(terms_of, trainable: Any, names: Sequence[str]) -> tuple[li
     return [name for name, paths in found.items() if paths], sorted({p for paths in found.values() for p in paths})
 
 
-def _only(model: Model, batches: Sequence[TaskBatch], task: int) -> tuple[Model, tuple[TaskBatch, ...]]:
+def only(model: Model, batches: Sequence[TaskBatch], task: int) -> tuple[Model, tuple[TaskBatch, ...]]:
     """Return a resolved model and batches in which the other tasks have one row of zeros and no parameters.
 
     What is not finite in them would make other tasks' terms and gradients so too: all rows are centred together, and

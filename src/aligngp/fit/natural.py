@@ -28,6 +28,7 @@ import optax
 from aligngp.data.batches import Batches
 from aligngp.errors import AligngpWarning, TrainingError
 from aligngp.fit.adam import History, TrainingData, take
+from aligngp.fit.diagnosis import explain
 from aligngp.fit.gps import gp_of, with_gps, without_posterior
 from aligngp.gp.sparse import SparseGP
 from aligngp.linalg import inverse_factor
@@ -120,12 +121,8 @@ def train_natural(
             after, found = _advance(state, trainable, rest, batches, chosen, count, scales, rate, speed, key, step)
             found = np.asarray(found)
             if not np.all(np.isfinite(found)):
-                at = values.size + int(np.argmin(np.isfinite(found))) + 1
-                raise TrainingError(
-                    f"The objective became NaN or infinite at iteration {at} "
-                    f"(tasks {', '.join(data.names)}). Try a smaller learning_rate (now {settings.learning_rate:g}), "
-                    "longer initial lengthscales or a larger initial_noise; look for extreme values in the data."
-                )
+                given = trainable, rest, batches, chosen, count, scales, rate, speed, key, step
+                raise _failure(state, *given, data.names)
             state, values = after, np.concatenate([values, found])
             seconds.append(began + (time.perf_counter() - start - began) * np.arange(1, count + 1) / count)
             if found.mean() > best_value:
@@ -158,6 +155,32 @@ def stalled(values: np.ndarray, window: int) -> bool:
 
 
 _OPTIMISER = optax.scale_by_adam()
+
+
+def _failure(
+    state: _State, trainable, rest, batches, chosen, count, scales, rate, speed, key, settings, names
+) -> TrainingError:
+    """Walk through a chunk again from its first state; return the error of the step that cannot be taken."""
+    at = 0
+    while at < count - 1:  # if no other step fails it is the last
+        rows = tuple(None if part is None else part[at : at + 1] for part in chosen)
+        after, value = _advance(state, trainable, rest, batches, rows, 1, scales, rate, speed, key, settings)
+        if not np.isfinite(value[0]):
+            break
+        state, at = after, at + 1
+    moved, fixed = split(join(_with_posterior(state.hyper, trainable, state.posterior), rest))
+    picked = [None if part is None else part[at] for part in chosen]
+    return explain(
+        moved,
+        fixed,
+        tuple(take(*parts) for parts in zip(batches, picked, scales, strict=True)),
+        names,
+        jax.random.fold_in(key, state.iteration),
+        num_samples=settings.num_samples,
+        expectation=settings.expectation,
+        iteration=int(state.iteration) + 1,
+        learning_rate=speed,
+    )
 
 
 @eqx.filter_jit

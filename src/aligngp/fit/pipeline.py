@@ -207,7 +207,9 @@ def _trained(fit: _Fit, bases: dict[int, AffineMap], chosen: Inference) -> Fitte
     starts = fit.starts(bases, number, sparse=chosen != "exact")
     limits = LbfgsSettings(1000 if settings.max_iterations is None else settings.max_iterations)
     objective = Objective(chosen, prior)
-    model, history, interrupted = train_deterministic(starts, fit.batches, objective, limits, fit.progress(fit.label))
+    model, history, interrupted = train_deterministic(
+        starts, fit.batches, objective, limits, fit.progress(fit.label), fit.frame.names
+    )
     bound = replace(_adam(fit, model, (None,) * len(fit.batches)), expectation=_closed(model))
     return Fitted(model, history, bound, chosen, prior, interrupted)
 
@@ -235,7 +237,12 @@ def _by_natural_gradients(fit: _Fit, bases: dict[int, AffineMap], prior: bool) -
             replace(part, scale=full.y.shape[0] / part.y.shape[0]) for part, full in zip(subset, whole, strict=True)
         )
         model, _, _ = train_deterministic(
-            starts, scaled, Objective("collapsed", prior), few, fit.progress(f"{fit.label}: start from a subset")
+            starts,
+            scaled,
+            Objective("collapsed", prior),
+            few,
+            fit.progress(f"{fit.label}: start from a subset"),
+            fit.frame.names,
         )
     svi = NaturalSettings(
         iterations=settings.iterations,

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from aligngp.gaussian import kl_whitened
 from aligngp.kernels.contract import AbstractKernel
-from aligngp.linalg import DEFAULT_JITTER, jittered_inverse_factor, transposed
+from aligngp.linalg import DEFAULT_JITTER, jitter_needed, jittered_inverse_factor, transposed
 from aligngp.typing import Array, Float, Parameter, Scalar
 
 
@@ -29,11 +29,11 @@ class SparseGP(eqx.Module):
 
     def factor(self) -> Float[Array, "M M"]:
         """Return ``L^-1``: once a step, however many rows are asked for."""
-        return self._factor()[0]
+        return jittered_inverse_factor(*self._covariance())[0]
 
     def jitter_needed(self) -> Scalar:
         """Return the relative jitter with which K_zz could be factored: ``jitter``, or more where it is singular."""
-        return self._factor()[1]
+        return jitter_needed(*self._covariance())
 
     def marginals(
         self, x: Float[Array, "N D"], factor: Float[Array, "M M"]
@@ -55,9 +55,10 @@ class SparseGP(eqx.Module):
         """Return ``sum_p KL[q(u_p) || p(u_p)]``."""
         return kl_whitened(self.mean, self.scale)
 
-    def _factor(self) -> tuple[Float[Array, "M M"], Scalar]:
+    def _covariance(self) -> tuple[Float[Array, "M M"], Scalar, float]:
+        """Return K_zz, the level that its jitter is relative to, and that jitter."""
         level = jnp.mean(self.kernel.diagonal(self.inducing))
-        return jittered_inverse_factor(self.kernel.gram(self.inducing), level, self.jitter)
+        return self.kernel.gram(self.inducing), level, self.jitter
 
 
 @jax.custom_vjp

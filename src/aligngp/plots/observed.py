@@ -23,7 +23,12 @@ def predicted_against_observed(
 
     observed = np.asarray(observed, float)
     figure, axes = plt.subplots(
-        1, len(predictions), figsize=(3.6 * len(predictions), 3.8), sharex=True, sharey=True, squeeze=False
+        *(1, len(predictions)),
+        figsize=(3.0 * len(predictions) + 0.3, 3.8 if title else 3.5),
+        sharex=True,
+        sharey=True,
+        squeeze=False,
+        layout="constrained",
     )
     shown = np.linspace(0, observed.size - 1, min(observed.size, _MOST_BARS)).astype(int)
     ends = np.array([observed.min(), observed.max()])
@@ -32,23 +37,24 @@ def predicted_against_observed(
         lower, upper = prediction.interval(0.95)
         inside = np.mean((observed >= lower) & (observed <= upper))
         bars = np.stack([prediction.mean - lower, upper - prediction.mean])[:, shown]
-        ax.plot(ends, ends, color="0.4", linewidth=1, zorder=1)
         ax.errorbar(
             *(observed[shown], prediction.mean[shown], bars),
-            fmt="x",
-            markersize=4,
+            fmt="o",
+            markersize=3,
+            markeredgewidth=0,
             color="#1f5fa8",
-            ecolor="#9dbfe0",
-            elinewidth=1,
-            zorder=2,
+            ecolor="#b5cfe8",
+            elinewidth=0.9,
+            zorder=1,
         )
+        ax.plot(ends, ends, color="0.25", linewidth=1, zorder=3)
         ax.set_title(f"{name}\n{inside:.0%} within the 95% bars", fontsize=10)
+        ax.spines[["top", "right"]].set_visible(False)
         ax.set_xlabel(f"observed {label}")
         ax.set_xlim(*ends)
         ax.set_ylim(*ends)
-        ax.set_aspect("equal")
+        ax.set_box_aspect(1)  # the limits are the same, so the diagonal is one
     axes[0, 0].set_ylabel(f"predicted {label}")
     if title:
         figure.suptitle(title, fontsize=11)
-    figure.tight_layout()
     return list(axes[0])
