@@ -16,7 +16,7 @@ from jax.flatten_util import ravel_pytree
 
 import aligngp as agp
 from aligngp import predict
-from aligngp.fit import adam, collapse, diagnosis, imc, natural
+from aligngp.fit import adam, collapse, diagnosis, imc, jitter, natural
 from aligngp.fit.collapse import Objective
 from aligngp.objective import exact
 from aligngp.objective.evidence import best_posterior, collapsed_bound
@@ -297,6 +297,14 @@ def test_looking_for_what_is_not_finite_is_not_batched():
         return adam._bound(one, batches, KEY, 2, "sampled").total
 
     assert_none_batched(jax.grad(terms), trainable, least=latent_calls(model))
+
+
+@pytest.mark.parametrize("kind", ["none", "bayes"])
+def test_asking_how_much_jitter_was_needed_is_not_batched(kind):
+    gps = [gp for _, gp in jitter._named(case(residual=True).start(kind), ("fine", "coarse"))]
+    assert len(gps) == (3 if kind == "none" else 4)
+    for gp in gps:
+        assert_none_batched(jitter._needed, resolve(gp), least=1)
 
 
 def test_whether_a_state_is_finite_takes_no_factorisation():
