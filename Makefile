@@ -1,9 +1,10 @@
-# Every command of the project. `make` alone lists them; BENCH, PYTEST_ARGS and PYTHON can be set on the command line.
+# Every command of the project. `make` alone lists them; BENCH, PYTEST_ARGS, WORKERS and PYTHON can be set on the command line.
 
 PYTHON ?= python3
 VENV := .venv
 BENCH ?= -m benchmarks.run --short
 PYTEST_ARGS ?=
+WORKERS ?= auto
 
 # Beside the pinned jax: the oldest that pyproject.toml allows, and the newest in which LAPACK calls can deadlock
 # (excluded there for a compiler fault, so the package is installed without asking about its dependencies).
@@ -38,7 +39,7 @@ demo: $(VENV)/.installed-demo  ## fit the embedded example, print the scores, dr
 	@$(VENV)/bin/aligngp demo
 
 test: $(VENV)/.installed-dev  ## run all tests
-	@$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
+	@$(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
 
 # Only the files with the mark are read: the others need packages that these environments do not have.
 test-jaxlib: $(JAXLIB_VENVS:%=%/.installed)  ## run the tests marked jaxlib with other versions of jax, each in its environment
