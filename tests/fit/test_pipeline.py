@@ -117,6 +117,7 @@ def test_ctrl_c_in_a_fit_leaves_a_usable_model(monkeypatch):
     gp = agp.AlignedGP(
         "coarse",
         calibration="none",
+        inference="adam",
         num_inducing=4,
         num_samples=2,
         learning_rate=1e-2,

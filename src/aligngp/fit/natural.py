@@ -9,7 +9,7 @@ gives both the gradient of everything else and the natural gradient of q(u), whi
 q(u_g) of a GP mapping takes natural gradients through its expectation parameters, with a smaller rate; an update whose
 precision is not positive definite is left out. Everything else takes Adam steps. Learning rate and end follow a rule:
 a window of steps whose mean bound is not above that of the window before it by more than the standard error of their
-difference divides Adam's rate by four; the third such window ends the training.
+difference, or by less than a thousandth of a nat, divides Adam's rate by four; the third such window ends the training.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ from aligngp.typing import Array, Expectation, Float, PRNGKeyArray, Progress, Sc
 _CHUNK = 50
 _DROPS = 3
 _DROP = 0.25
+_WORTH = 1e-3
+"""Gain of a window below which it is none: with all rows in every step the bound has no noise, and creeps for ever."""
 _SWEEPS = 2
 _FORGOTTEN = 2.0
 """Rate of q(u), in batches of an epoch: its sums remember about half an epoch ..."""
@@ -147,11 +149,11 @@ def train_natural(
 
 
 def stalled(values: np.ndarray, window: int) -> bool:
-    """Tell whether the last window is not above the one before it by more than the standard error of the difference."""
+    """Tell whether the last window is above the one before it by no more than the difference's error, or than nothing."""
     if values.size < 2 * window:
         return False
     last, before = values[-window:], values[-2 * window : -window]
-    return bool(last.mean() - before.mean() <= np.sqrt((last.var() + before.var()) / window))
+    return bool(last.mean() - before.mean() <= max(np.sqrt((last.var() + before.var()) / window), _WORTH))
 
 
 _OPTIMISER = optax.scale_by_adam()
