@@ -3,7 +3,10 @@
 Both sides start from the same data and values (peers/problems.py) and are measured in turns on the same core, in one
 run; the bound at the start must agree before any time counts. GPflow runs in an environment of its own, in the best of
 its forms: two plain SVGPs mixed by hand, stepped one by one or in compiled chunks, with and without XLA (its own
-multi-output form is measured beside it). Rows go to results/step_time.csv, the table to results/step_time.md.
+multi-output form is measured beside it). The roofline is what no step can do without, in NumPy and OpenBLAS on the
+same core: for every latent the exponentials of its M x N and M x M covariances, a Cholesky factor, and three M x M x N
+products (A = R K, (I - S) A, and the one of the gradient). Rows go to results/step_time.csv, the table to
+results/step_time.md.
 """
 
 import argparse
@@ -21,6 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from scipy.linalg import cholesky
 
 import aligngp as agp
 from aligngp.fit import adam
@@ -35,10 +39,12 @@ from aligngp.objective.elbo import TaskBatch
 from aligngp.parameters import Triangular, positive, split
 from benchmarks import rows
 from benchmarks.peers import environment
-from benchmarks.peers.problems import problem
+from benchmarks.peers.problems import CASES as SIZES
+from benchmarks.peers.problems import LATENTS, problem
 
 CASES = {"n106": "N=106, M=30, D=2", "n1004": "N=1004, M=100, D=3", "b532": "batch 532, M=100, D=16"}
 MODELS = ("g0", "hsvlmc")
+ROOFLINE = "roofline"
 # How many steps are timed at once, and how many GPflow compiles into one call where it may.
 STEPS = {"n106": (1000, 100), "n1004": (60, 20), "b532": (60, 20)}
 GPFLOW = (
@@ -117,6 +123,32 @@ class Ours:
         return time.perf_counter() - start, state
 
 
+class Roofline:
+    """The products, exponentials and factors of a step, each into memory that is there already."""
+
+    def __init__(self, case: str):
+        size = SIZES[case]
+        rows_a_step = size.rows[0] + (size.batch or size.rows[1])
+        rng = np.random.default_rng(0)
+        self.square = rng.normal(size=(size.inducing, size.inducing))
+        self.covariance = self.square @ self.square.T + size.inducing * np.eye(size.inducing)
+        self.wide = rng.normal(size=(size.inducing, rows_a_step))
+        self.results = np.empty_like(self.square), np.empty_like(self.wide)
+
+    def seconds_per_step(self, steps: int) -> float:
+        """Return the mean over many steps."""
+        small, wide = self.results
+        start = time.perf_counter()
+        for _ in range(steps * LATENTS):
+            np.exp(self.wide, out=wide)
+            np.exp(self.square, out=small)
+            cholesky(self.covariance, lower=True, check_finite=False)
+            np.matmul(self.square, self.wide, out=wide)
+            np.matmul(self.square, self.wide, out=wide)
+            np.matmul(wide, self.wide.T, out=small)
+        return (time.perf_counter() - start) / steps
+
+
 class Peer:
     """The GPflow worker: one JSON command a line, one answer a line."""
 
@@ -165,6 +197,9 @@ def measure(rounds: int, cases: list[str], out: Path, scale: float) -> None:
                 agreed = ours.objective() if kind == "g0" else float("nan")
                 found = {"side": "aligngp", "form": "while_loop chunks", "xla": True, "chunk": adam._CHUNK}
                 _write(out, {**base, **found, "seconds_per_step": seconds, "objective": agreed, "first": ours.first})
+                least = {"side": ROOFLINE, "form": "products, exponentials, factors", "xla": "", "chunk": ""}
+                seconds = Roofline(case).seconds_per_step(steps)
+                _write(out, {**base, **least, "seconds_per_step": seconds, "objective": "", "first": ""})
                 for form in GPFLOW:
                     if form["xla"] and case != "n106":
                         continue  # two to three times slower there, and minutes to compile
@@ -195,7 +230,10 @@ def _write(out: Path, row: dict[str, Any]) -> None:
 def table(path: Path) -> str:
     """Return medians over the rounds and the ratio to GPflow's fastest form."""
     found = rows.read(path)
-    heading = ("case", "model", "aligngp, ms", "GPflow's fastest, ms", "its form", "ratio", "GPflow plain loop, ms")
+    heading = (
+        *("case", "model", "aligngp, ms", "GPflow's fastest, ms", "its form", "ratio", "GPflow plain loop, ms"),
+        *("roofline, ms", "times the roofline"),
+    )
     body = []
     for case, kind in product(CASES, MODELS):
         times: dict[tuple[str, str, str], list[float]] = {}
@@ -207,7 +245,8 @@ def table(path: Path) -> str:
         if not medians:
             continue
         ours = next(value for form, value in medians.items() if form[0] == "aligngp")
-        theirs = {form: value for form, value in medians.items() if form[0] != "aligngp"}
+        least = next(value for form, value in medians.items() if form[0] == ROOFLINE)
+        theirs = {form: value for form, value in medians.items() if form[0] not in ("aligngp", ROOFLINE)}
         best = min(theirs, key=lambda form: theirs[form])
         plain = next(v for f, v in theirs.items() if f[1] == "plain" and f[2] == "XLA False, 1 steps a call")
         shown = (
@@ -216,6 +255,8 @@ def table(path: Path) -> str:
             f"{best[1]}, {best[2]}",
             f"{theirs[best] / ours:.2f}",
             f"{plain:.3g}",
+            f"{least:.3g}",
+            f"{ours / least:.2f}",
         )
         body.append((CASES[case], kind, *shown))
     note = (

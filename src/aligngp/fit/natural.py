@@ -149,7 +149,7 @@ def train_natural(
 
 
 def stalled(values: np.ndarray, window: int) -> bool:
-    """Tell whether the last window is above the one before it by no more than the difference's error, or than nothing."""
+    """Tell whether the last window is above the one before it by no more than their difference's error, or nothing."""
     if values.size < 2 * window:
         return False
     last, before = values[-window:], values[-2 * window : -window]
