@@ -54,6 +54,7 @@ def covariance_loops(prior: Prior, z: np.ndarray, sources: Sources, own: np.ndar
     values = np.exp(prior.mean + prior.spread * z)
     tau, noise, rest = values[0], 1e-6 + values[1], values[2:]
     mean, gradient = sources.mean(nominal)
+    gradient = gradient * sources.reach
     whitened = sources.whitened(nominal)
     shared = sources.covariance(nominal, nominal, whitened, whitened)
     bounded = own / np.sqrt(1.0 + own**2 / 9.0)

@@ -64,6 +64,7 @@ def test_calibration_is_the_linearised_displacement(name):
     z = 0.3 * rng.standard_normal((1, len(priors.mean)))
     h = priors.read(z)
     mean, gradient = sources.mean(nominal)
+    gradient = gradient * sources.reach
     whitened = sources.whitened(nominal)
     posterior = sources.covariance(nominal, nominal, whitened, whitened)
     v, width = h.variances[0][0], h.widths[0][0]

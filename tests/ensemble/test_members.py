@@ -110,10 +110,12 @@ def test_hyperparameters_can_be_searched_for_on_fewer_rows(problem):
 
 def test_weights_follow_density_and_evidence():
     rng = np.random.default_rng(0)
-    for rows, evidence in ((5, 1 / 2), (45, 1 / 10)):  # the evidence counts the less, the more rows there are
-        densities = np.outer([-10.0, -30.0, -10.0], np.ones(rows))
-        clear = form_weights(densities, np.array([0.0, 0.0, -50.0]), rng)
-        np.testing.assert_allclose(clear, [0.5, evidence / 2, (1 - evidence) / 2], atol=1e-6)
+    for rows, share in ((5, 1 / 2), (45, 1 / 10)):  # the evidence counts the less, the more rows there are
+        densities = np.outer([-1.0, -1.2, -1.0], np.ones(rows))
+        weights = form_weights(densities, np.array([0.0, 0.0, -2.0]), rng)
+        shrunk = rows / (rows + 3)
+        assert np.log(weights[0] / weights[1]) == pytest.approx(shrunk * (1 - share) * rows * 0.2)
+        assert np.log(weights[0] / weights[2]) == pytest.approx(shrunk * share * 2.0)
     rows = np.array([[2.0, -2.0], [-2.0, 2.0]])
     np.testing.assert_allclose(form_weights(rows, None, rng), 0.5, atol=0.06)
     np.testing.assert_allclose(softmax(np.log([1.0, 3.0]) - 1e5), [0.25, 0.75])

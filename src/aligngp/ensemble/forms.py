@@ -25,6 +25,8 @@ order mean nothing:
 
     mapped, mapped+linear  R = 0, or the linear R, with m and C at g(x)
 
+The linearisation holds as far as the sources are nearly linear, so delta is in units of their reach: the shortest
+lengthscale of a dimension of the common domain, at most 1. (grad m stands for its product with the reach.)
 Linear terms see inputs bounded smoothly, x / sqrt(1 + x^2 / 9), since they would extrapolate without bound.
 Priors, for standardised inputs of dimension D: log l ~ N(log 2.5 + log(D) / 2, 1), log v ~ N(log 0.1, 1.5^2)
 (alone: N(0, 1.5^2)), log w ~ N(0, 1), log nu ~ N(c, 2^2) above a floor of 1e-6. Tasks of one study are of a kind: where
@@ -89,7 +91,7 @@ class Side:
     mean: np.ndarray
     """Posterior means of the sources (n, S)."""
     gradient: np.ndarray
-    """Gradients of those means, (n, S D)."""
+    """Gradients of those means times the sources' reach, (n, S D)."""
     sources: Sources | None
     bounded: np.ndarray = field(init=False)
 

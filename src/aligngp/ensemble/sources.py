@@ -24,9 +24,17 @@ TRAINED_ROWS = 600
 """Most rows, over all sources, on which hyperparameters are trained."""
 POSTERIOR_ROWS = 3000
 """Most rows, over all sources, on which the posterior conditions."""
+SCREENED_ROWS = 300
+"""Most rows, over all sources, on which starts are compared."""
+_SCREENING, _FINISH = 40, 80
+"""Iterations of each start, and of the best."""
 _OFFSET = 0.25
 _NOISE_FLOOR = 1e-6
 _LATENTS = 4
+
+
+STARTS = ((1e-3, 0.2, 1.0), (5e-2, 0.6, 1.0), (1e-3, 0.6, 0.3), (1e-3, 0.2, 0.1))
+"""Noise, mixing with the others' latents, and lengthscale (times the middle of its prior) where a search begins."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +57,14 @@ class Sources:
     """nu, (S,)."""
     evidence: float
     """log p(y_sources) at the trained hyperparameters, on the rows they were trained on."""
+
+    @cached_property
+    def reach(self) -> np.ndarray:
+        """How far an aligned input may be moved, in each dimension (D,), with the sources still nearly linear.
+
+        That is the shortest of the lengthscales, where it is less than the inputs' own scale, 1.
+        """
+        return np.minimum(self.lengthscale.min(axis=0), 1.0)
 
     @cached_property
     def _factor(self) -> np.ndarray:
@@ -139,14 +155,13 @@ def fit_sources(
     chosen = _thinned([len(y) for y in outputs], POSTERIOR_ROWS, rng)
     fewer = _thinned([len(rows) for rows in chosen], TRAINED_ROWS, rng)
     few = [rows[kept] for rows, kept in zip(chosen, fewer, strict=True)]
-    x, y, of = (np.concatenate(parts) for parts in _picked(few, aligned, outputs))
-    objective = _Objective(kernel, x, y, of, size, latents, known_noise)
-    best = None
-    for start in objective.starts(rng):
-        found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 80, "maxcor": 20})
-        if best is None or found.fun < best.fun:
-            best = found
-    assert best is not None
+    problem = kernel, size, latents, known_noise
+    objective = _objective(_picked(few, aligned, outputs), *problem)
+    screen = [rows[kept] for rows, kept in zip(few, _thinned([len(r) for r in few], SCREENED_ROWS, None), strict=True)]
+    first = objective if len(few[0]) == len(screen[0]) else _objective(_picked(screen, aligned, outputs), *problem)
+    found = [_search(first, start, _SCREENING) for start in objective.starts(rng)]
+    best = min(found, key=lambda result: objective(result.x)[0])
+    best = _search(objective, best.x, _FINISH)
     lengthscale, mixing, noise = objective.read(best.x)
     x, y, of = (np.concatenate(parts) for parts in _picked(chosen, aligned, outputs))
     return Sources(kernel, tasks, x, of, y, lengthscale, mixing, noise, -objective.loss(best.x))
@@ -165,6 +180,15 @@ def _thinned(sizes: list[int], most: int, rng: np.random.Generator | None) -> li
             low, high = (middle, high) if sum(min(n, middle) for n in sizes) <= most else (low, middle - 1)
         cap = low
     return [(np.arange(n) if rng is None else rng.permutation(n))[: min(n, cap)] for n in sizes]
+
+
+def _objective(picked, kernel, size, latents, known_noise) -> _Objective:
+    x, y, of = (np.concatenate(parts) for parts in picked)
+    return _Objective(kernel, x, y, of, size, latents, known_noise)
+
+
+def _search(objective: _Objective, start: np.ndarray, iterations: int):
+    return minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": iterations, "maxcor": 20})
 
 
 def _picked(chosen, aligned, outputs):
@@ -186,11 +210,16 @@ class _Objective:
         self.middle = np.log(2.0) + 0.5 * np.log(self.dimensions)
 
     def starts(self, rng):
-        """Give starting vectors: noise low and high, several sources each their own latent and all one."""
-        for noise, spread in ((1e-4, 0.0), (5e-2, 0.6)) if self.size == 1 else ((1e-3, 0.2), (1e-2, 0.7)):
-            mixing = np.full((self.size, self.latents), spread)
+        """Give starting vectors: wiggly and smooth, with little noise and with much.
+
+        From a long lengthscale a wiggly function looks like noise, and the search stays there. Several sources start
+        each as its own latent, and all as one.
+        """
+        for noise, spread, factor in STARTS:
+            own = spread if self.size > 1 else 1.0
+            mixing = np.full((self.size, self.latents), own)
             mixing[np.arange(self.size), np.arange(self.size) % self.latents] = 1.0
-            lengths = np.full((self.latents, self.dimensions), self.middle)
+            lengths = np.full((self.latents, self.dimensions), self.middle + np.log(factor))
             lengths = lengths + 0.1 * rng.standard_normal(lengths.shape) * (self.latents > 1)
             yield np.concatenate([lengths.ravel(), mixing.ravel(), np.full(self.size, np.log(noise))])
 

@@ -6,8 +6,8 @@ With weights w_k of forms and draws h of their hyperparameters, a prediction is 
 
 whose mean and variance are those of the mixture. Under the forms that move the aligned inputs, the displacement
 ``delta = sum_s u_s delta_s`` (u the direction of the posterior mean of the mixing a) has the prior covariance
-v k(x, x') in each dimension and the covariance ``tau^(1/2) v k(x, x_j) sum_s u_s d m_s(x_j)`` with the outputs; the
-aligned input is g0(x) plus its conditional.
+v k(x, x') in each dimension, in units of the sources' reach, and the covariance ``tau^(1/2) v k(x, x_j) sum_s u_s
+d m_s(x_j)`` with the outputs; the aligned input is g0(x) plus its conditional.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Given:
             nothing = np.zeros((len(own), 1))
             return Seen(Side(own, nothing, nothing, None), nominal, np.zeros((1, 1, len(own))))
         mean, gradient = self.sources.mean(nominal)
-        side = Side(own, mean, gradient.reshape(len(own), -1), self.sources)
+        side = Side(own, mean, (gradient * self.sources.reach).reshape(len(own), -1), self.sources)
         unplaced = np.sum(np.sum(gradient**2, axis=1) * spread, axis=1)
         return Seen(side, nominal, self.sources.whitened(nominal), unplaced)
 
@@ -102,6 +102,10 @@ class Target:
             alpha = np.einsum("pij,pi->pj", root, root @ self.y)
             result.append((float(share), member, member.prior.read(member.z), root, alpha))
         return result
+
+    @property
+    def _reach(self) -> np.ndarray:
+        return np.ones(self.nominal.shape[1]) if self.given.sources is None else self.given.sources.reach
 
     @property
     def noise(self) -> float:
@@ -170,7 +174,7 @@ class Target:
 
     def _aligned(self, seen: Seen) -> tuple[np.ndarray, np.ndarray]:
         nominal = seen.nominal
-        pair = self.given.pair(seen, self._seen)
+        pair, reach = self.given.pair(seen, self._seen), self._reach
         first, second = np.zeros_like(nominal), np.zeros_like(nominal)
         slopes = self._seen.side.gradient.reshape(len(self.y), -1, nominal.shape[1])  # (N, S, D)
         for share, member, h, root, alpha in self._active:
@@ -188,8 +192,8 @@ class Target:
                     held = cross * slope[:, None, :, d]
                     mean = np.einsum("pxn,pn->px", held, alpha)
                     variance = np.maximum(before - np.sum((held @ np.swapaxes(root, 1, 2)) ** 2, axis=2), 0.0)
-                    first[:, d] += share * mean.mean(axis=0)
-                    second[:, d] += share * (variance + mean**2).mean(axis=0)
+                    first[:, d] += share * reach[d] * mean.mean(axis=0)
+                    second[:, d] += share * reach[d] ** 2 * (variance + mean**2).mean(axis=0)
         return nominal + first, np.maximum(second - first**2, 0.0)
 
     def leave_one_out(self) -> tuple[np.ndarray, np.ndarray]:
