@@ -64,13 +64,13 @@ class AlignedGPRegressor(RegressorMixin, BaseEstimator):
 
     Examples
     --------
-    Six costly runs that know x and depth, twenty cheap ones that know x alone:
+    Eight costly runs that know x and depth, twenty cheap ones that know x alone:
 
     >>> import numpy as np
     >>> from sklearn.model_selection import StratifiedKFold, cross_val_score
     >>> from aligngp.sklearn import AlignedGPRegressor
     >>> rng = np.random.default_rng(0)
-    >>> x, depth, code = rng.uniform(size=26), rng.uniform(size=26), np.repeat([0, 1], [20, 6])
+    >>> x, depth, code = rng.uniform(size=28), rng.uniform(size=28), np.repeat([0, 1], [20, 8])
     >>> y = np.sin(6 * x) + 0.5 * code * depth
     >>> X = np.column_stack([x, np.where(code == 1, depth, np.nan), code])
     >>> model = AlignedGPRegressor(task=2, common="0").fit(X, y)

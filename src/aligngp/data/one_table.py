@@ -79,8 +79,8 @@ def read_array_table(X: np.ndarray, task: Any, names: Sequence[str] | None = Non
     """
     if isinstance(task, str) and names is None:
         raise SettingError(
-            f"task={task!r} is the name of a column, but X came without column names. Pass a DataFrame, or the "
-            "position of the task column."
+            f"task={task!r} is the name of a column, but scikit-learn sees no column names in X. Pass a pandas "
+            "DataFrame whose column names are text, or the position of the task column."
         )
     width = X.shape[1]
     at = _find_column(task, names, width)
