@@ -212,6 +212,15 @@ def test_keywords_reach_the_model_and_tasks_may_be_called_by_number():
     np.testing.assert_array_equal(found.gp_.nominal("7", numbers.iloc[COSTLY])[:, 0], DEPTH[COSTLY])
 
 
+def test_tasks_that_share_nothing_are_fitted_alone(monkeypatch):
+    monkeypatch.setattr(agp.AlignedGP, "fit", lambda gp, tasks: gp)  # what it does with them: tests/test_estimator.py
+    rest = {"common": "costly", "mappings": {"costly": ["speed"]}, "batch_size": {"cheap": 3}}
+    settings = make(shared=False, **rest).fit(TABLE.iloc[CHEAP], Y[CHEAP]).gp_.settings
+    assert (settings.shared, settings.common, settings.batch_size) == (False, "costly", {"cheap": 3})
+    with pytest.raises(agp.SettingError, match="batch_size: there is no row of task 'costly' in the table"):
+        make(shared=False, batch_size={"costly": 3}).fit(TABLE.iloc[CHEAP], Y[CHEAP])
+
+
 def test_random_states(monkeypatch):
     monkeypatch.setattr(agp.AlignedGP, "fit", lambda gp, tasks: gp)  # the seed is that of the model: see above
 

@@ -150,7 +150,7 @@ class AlignedGPRegressor(RegressorMixin, BaseEstimator):
         """Fit to a table X (N, D) and outputs y (N,); return self."""
         table, outputs = self._read(X, y)
         keywords = {name: value for name, value in self.get_params(deep=False).items() if name not in _OWN}
-        for name in _OF_TASKS:
+        for name in _OF_TASKS if self.shared else ("batch_size",):  # tasks that share nothing need none of the others
             keywords[name] = _by_name(name, keywords[name], list(table.rows))
         gp = AlignedGP(**keywords, seed=_seed(self.random_state))
         tasks = {}
