@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal
 
-from aligngp.ensemble.radial import KERNELS, correlation, slope
 from aligngp.ensemble.sources import Sources, _Objective, _thinned, fit_sources
+from aligngp.kernels.radial import KERNELS, correlation, slope
 from ensembles import kernel_loops, small_sources
 
 
