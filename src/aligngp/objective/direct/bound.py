@@ -41,6 +41,8 @@ class _Part:
     centre: np.ndarray
     basis: np.ndarray
     """Of its rows, around the centre."""
+    lower: np.ndarray
+    """What leaves of a square the lower triangle and half of the diagonal."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,17 +149,18 @@ class Bound:
         gp = part.gp
         centred = gp.inducing.of(values) - part.centre
         basis, lengthscale = radial.basis(centred), gp.lengthscale.of(values)
-        cross, cross_slope = _kernel(gp.kernel, part.basis, centred, lengthscale)
-        gram, gram_slope = _kernel(gp.kernel, basis, centred, lengthscale)
-        factor = dense.jittered_factor(gram, gp.jitter)
+        value, slope = _kernel(gp.kernel, np.concatenate([part.basis, basis]), centred, lengthscale)
+        number = len(part.basis)
+        factor = dense.jittered_factor(value[number:], gp.jitter)
         if factor is None:
             return None
         amplitude = np.sqrt(gp.variance.of(values)) * roots[part.tasks]
         if part.latent is not None:
             amplitude = amplitude * self._reading.mixing.of(values)[:, part.latent]
         weight = np.repeat(amplitude, self._reading.counts[part.tasks])[:, None]
-        root = dense.inverse_of_factor(factor)
-        return _Features(centred, basis, cross, cross_slope, gram_slope, root, amplitude, weight)
+        cross = value[:number]
+        slopes = (cross if slope is value else slope[:number]), slope[number:]
+        return _Features(centred, basis, cross, *slopes, dense.inverse_of_factor(factor), amplitude, weight)
 
     def _products(self, table: np.ndarray) -> np.ndarray:
         """Return ``T' T``; the residuals of two tasks have no row in common."""
@@ -246,9 +249,8 @@ class Bound:
         starts = self._starts[part.tasks] - part.rows.start
         moments = weighted.T @ (found.weight * part.basis)
         product = pull[part.block] @ state.products[:, part.block]
-        lower = np.tril(product)
-        symmetric = lower + np.tril(product, -1).T
-        by_gram = found.root.T @ symmetric @ found.root
+        product *= part.lower
+        by_gram = found.root.T @ (product + product.T) @ found.root
         among = -(by_gram * found.gram_slope) @ found.basis  # both sides of a pair are inducing inputs: twice a half
         lengthscale = gp.lengthscale.of(values)
         both = moments + among
@@ -298,8 +300,9 @@ def _parts(reading: Reading) -> list[_Part]:
 
 
 def _part(gp: Gp, latent: int | None, tasks, rows, columns, block, inputs: np.ndarray) -> _Part:
-    centre = inputs.mean(axis=0)
-    return _Part(gp, latent, tasks, rows, columns, block, centre, radial.basis(inputs - centre))
+    centre, size = inputs.mean(axis=0), gp.inducing.shape[0]
+    lower = np.tri(size) - 0.5 * np.eye(size)
+    return _Part(gp, latent, tasks, rows, columns, block, centre, radial.basis(inputs - centre), lower)
 
 
 def _groups(reading: Reading, parts: list[_Part], shared: int) -> list[tuple[slice, np.ndarray]]:
