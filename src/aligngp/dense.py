@@ -1,9 +1,11 @@
 """Zero-mean Gaussians in NumPy: densities with their gradient by the covariance, and factors of covariances."""
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotri, dpotrs, dtrtri
+from scipy.linalg import get_lapack_funcs
 
 from aligngp.linalg import LARGEST_JITTER, ROUNDINGS
+
+dpotrf, dpotri, dpotrs, dtrtri = get_lapack_funcs(("potrf", "potri", "potrs", "trtri"), dtype=np.float64)
 
 
 def negative_log_density(covariance: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray] | None:

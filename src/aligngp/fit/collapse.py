@@ -32,7 +32,7 @@ from aligngp.objective.elbo import TaskBatch
 from aligngp.objective.evidence import best_posterior, collapsed_bound
 from aligngp.objective.flat import Flat
 from aligngp.objective.prior import log_prior
-from aligngp.parameters import Triangular, join, resolve, split
+from aligngp.parameters import Triangular, as_array, as_arrays, join, resolve, split
 from aligngp.typing import Progress, Scalar
 
 SCREENING = 12
@@ -68,7 +68,7 @@ def train_deterministic(
     The last value tells whether Ctrl-C ended the training early. Starts that fail are left out while there is another.
     ``names`` are the tasks', for an error to name the one that it comes from.
     """
-    batches = jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, batches)
+    batches = as_arrays(batches)
     try:
         first = _screened(starts, batches, objective) if len(starts) > 1 else starts[0]
         found, optimum = _search(first, batches, objective, settings, progress)
@@ -96,7 +96,7 @@ def with_best_posterior(model: Model, batches: tuple[TaskBatch, ...]) -> Model:
 
     def placed(gp: SparseGP) -> SparseGP:
         mean, scale = next(found)
-        return replace(gp, mean=jnp.asarray(mean), scale=Triangular(jnp.asarray(scale)))
+        return replace(gp, mean=as_array(mean), scale=Triangular(as_array(scale)))
 
     return with_gps(model, placed)
 

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import paramax
 
-from aligngp.parameters import Positive
+from aligngp.parameters import Positive, as_array
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +51,7 @@ class Flat:
     def restore(self, vector: np.ndarray) -> Any:
         """Return the tree of a vector."""
         pairs = zip(self._slots, self._dtypes, strict=True)
-        return jax.tree.unflatten(self._structure, [jnp.asarray(slot.of(vector), dtype) for slot, dtype in pairs])
+        return jax.tree.unflatten(self._structure, [as_array(slot.of(vector), dtype) for slot, dtype in pairs])
 
     def slot(self, node: Any, place: Any) -> Slot:
         """Return the slot of a model's parameter, given what stands for it in :attr:`places`."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import jax.numpy as jnp
 import numpy as np
 
 from aligngp.gp.exact import ExactPosterior
@@ -17,13 +16,12 @@ from aligngp.objective.direct.bound import Bound
 from aligngp.objective.direct.exact import Evidence
 from aligngp.objective.direct.reading import Kind, applies, read
 from aligngp.objective.elbo import TaskBatch
+from aligngp.parameters import as_array
 
 __all__ = ["applies", "best_posterior", "exact_posterior", "objective"]
 
 
-def objective(
-    chosen: Model, model: Model, batches: Sequence[TaskBatch], kind: Kind, prior: bool
-) -> Bound | Evidence:
+def objective(chosen: Model, model: Model, batches: Sequence[TaskBatch], kind: Kind, prior: bool) -> Bound | Evidence:
     """Return the objective as a function of one vector, ``vector -> (value, gradient)``.
 
     ``chosen`` is the trained part of the model, whose arrays the vector holds in the order of its leaves.
@@ -45,5 +43,5 @@ def exact_posterior(chosen: Model, model: Model, batches: Sequence[TaskBatch]) -
     """Return what predictions need."""
     reading = read(chosen, model, batches)
     inverse, weights = Evidence(reading, False).posterior(reading.flat.start)
-    aligned, own = (tuple(jnp.asarray(rows) for rows in every) for every in (reading.aligned, reading.own))
-    return ExactPosterior(aligned, own, jnp.asarray(inverse), jnp.asarray(weights))
+    aligned, own = (tuple(as_array(rows) for rows in every) for every in (reading.aligned, reading.own))
+    return ExactPosterior(aligned, own, as_array(inverse), as_array(weights))
