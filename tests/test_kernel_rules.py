@@ -125,7 +125,7 @@ def test_a_point_has_no_slope_at_itself_however_the_distance_is_rounded():
     x, pull = rng.normal(size=(7, 3)), rng.normal(size=(7, 7))
 
     def total(logarithm):
-        return jnp.sum(pull * rules.stationary(rules.matern12, x, x, jnp.exp(logarithm), 1.3))
+        return jnp.sum(pull * rules.stationary(rules.matern12, x, x, jnp.exp(logarithm), jnp.asarray(1.3)))
 
     at, step = jnp.asarray([0.1, -0.2, 0.3]), 1e-5
     found = jax.jit(jax.grad(total))(at)
