@@ -36,7 +36,7 @@ from aligngp.mappings.fixed import Nominal
 from aligngp.mappings.gaussian import ResidualGP
 from aligngp.model import Model
 from aligngp.objective.elbo import TaskBatch
-from aligngp.parameters import Triangular, positive, split
+from aligngp.parameters import Triangular, as_array, positive, split
 from benchmarks import rows
 from benchmarks.peers import environment
 from benchmarks.peers.problems import CASES as SIZES
@@ -61,7 +61,7 @@ def our_model(data: dict[str, Any], kind: str) -> tuple[Model, tuple[TaskBatch, 
 
     def gp(Z, lengthscales, variance, mean, scale, jitter=jitters[0]) -> SparseGP:
         kernel = SquaredExponential(positive(lengthscales), positive(variance))
-        return SparseGP(kernel, jnp.asarray(Z), jnp.asarray(mean), Triangular(jnp.asarray(scale)), jitter)
+        return SparseGP(kernel, as_array(Z), as_array(mean), Triangular(as_array(scale)), jitter)
 
     latents = tuple(
         gp(
@@ -76,9 +76,9 @@ def our_model(data: dict[str, Any], kind: str) -> tuple[Model, tuple[TaskBatch, 
         parts = [data[f"mapping_{name}"] for name in ("Z", "lengthscales", "variance", "q_mu", "q_sqrt")]
         mapping = ResidualGP(Nominal(), gp(*parts), positive(data["row_variance"]), 1.0)
     likelihoods = tuple(Gaussian(positive(noise)) for noise in data["noise"])
-    model = Model((mapping, Nominal()), latents, jnp.asarray(data["mixing"]), likelihoods)
+    model = Model((mapping, Nominal()), latents, as_array(data["mixing"]), likelihoods)
     batches = tuple(
-        TaskBatch(Rows(jnp.asarray(x), jnp.asarray(aligned), jnp.arange(x.shape[0])), jnp.asarray(y))
+        TaskBatch(Rows(as_array(x), as_array(aligned), as_array(np.arange(x.shape[0]))), as_array(y))
         for x, aligned, y in zip(data["X"], data["aligned"], data["y"], strict=True)
     )
     return model, batches

@@ -15,9 +15,9 @@ PACKAGE = "aligngp"
 
 # From the ground up: a module imports only from rungs that stand before its own. A folder is one rung.
 ORDER = (
-    "typing errors threads cache runtime parameters data datasets kernels linalg gaussian gp mappings likelihoods "
-    "model objective frame settings fit ensemble predict prediction parts storage archive metrics progress refits "
-    "summary transfer estimator paper sklearn plots cli"
+    "typing errors threads cache runtime parameters data datasets kernels linalg gaussian dense gp mappings "
+    "likelihoods model objective frame settings fit ensemble predict prediction parts storage archive metrics "
+    "progress refits summary transfer estimator paper sklearn plots cli"
 ).split()
 
 PICKLES = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "shelve", "marshal"}

@@ -117,3 +117,17 @@ def test_rows_on_top_of_each_other_and_far_apart_have_finite_slopes(name):
     gradient = jax.grad(weighed(lambda *pair: rules.stationary(PROFILES[name][0], *pair), jnp.ones((3, 3))), argnums=0)
     for part in gradient((x, x, jnp.asarray([1.0, 1e3]), jnp.asarray(1.0))):
         assert np.all(np.isfinite(part))
+
+
+def test_a_point_has_no_slope_at_itself_however_the_distance_is_rounded():
+    """Matern-1/2's slope is 1 / r: rows that meet themselves must not drown the others."""
+    rng = np.random.default_rng(3)
+    x, pull = rng.normal(size=(7, 3)), rng.normal(size=(7, 7))
+
+    def total(logarithm):
+        return jnp.sum(pull * rules.stationary(rules.matern12, x, x, jnp.exp(logarithm), jnp.asarray(1.3)))
+
+    at, step = jnp.asarray([0.1, -0.2, 0.3]), 1e-5
+    found = jax.jit(jax.grad(total))(at)
+    numeric = [(total(at + step * one) - total(at - step * one)) / (2.0 * step) for one in jnp.eye(3)]
+    np.testing.assert_allclose(found, numeric, rtol=1e-6)

@@ -14,8 +14,11 @@ DEFAULT_JITTER = 1e-6
 """Relative to the mean of the diagonal, as an absolute one fails for large variances."""
 LARGEST_JITTER = 1e-2
 """Relative; a covariance that needs more is not one."""
+ROUNDINGS = 1e4
+"""Of the prior variance: a covariance over 800 rows was found negative by 400."""
+ROUNDINGS = 1e4
+"""Of the prior variance: a covariance over 800 rows was found negative by 400."""
 _BLOCK = 16  # rows of the blocks that a factor is inverted by
-_ROUNDINGS = 1e4  # a covariance over 800 rows was found negative by 400 roundings of the prior variance
 
 
 def add_jitter(covariance: Float[Array, "M M"], relative: float = DEFAULT_JITTER) -> Float[Array, "M M"]:
@@ -82,7 +85,7 @@ def _retried(covariance, level, relative):
 
     def more(carry):
         jitter = jnp.maximum(
-            10.0 * carry[1], jnp.asarray(_ROUNDINGS * jnp.finfo(covariance.dtype).eps, covariance.dtype)
+            10.0 * carry[1], jnp.asarray(ROUNDINGS * jnp.finfo(covariance.dtype).eps, covariance.dtype)
         )
         return factor_at(jitter), jitter
 
@@ -155,6 +158,6 @@ def lower_factor(covariance: Float[Array, "N N"], prior_variance: Float[Array, "
     Such a covariance is the prior's less what is known: its rounding errors are those of ``prior_variance``, however
     small it is itself, and so is a part of its jitter.
     """
-    rounding = _ROUNDINGS * jnp.finfo(covariance.dtype).eps * jnp.mean(prior_variance)
+    rounding = ROUNDINGS * jnp.finfo(covariance.dtype).eps * jnp.mean(prior_variance)
     identity = jnp.eye(covariance.shape[0], dtype=covariance.dtype)
     return jnp.linalg.cholesky(add_jitter(covariance) + rounding * identity)

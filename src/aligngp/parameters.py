@@ -4,8 +4,12 @@ A model holds wrapped parameters (paramax); :func:`resolve` replaces each by its
 plain arrays. What is wrapped by :func:`frozen` is left out of training.
 """
 
+from typing import Any
+
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import numpy as np
 import paramax
 from jax.nn import softplus
 from jaxtyping import Array, ArrayLike, Float, PyTree
@@ -34,9 +38,21 @@ class Triangular(paramax.AbstractUnwrappable[Array]):
 
 def positive(value: ArrayLike, floor: float = 0.0) -> Positive:
     """Wrap a positive value; values at or below the floor start just above it."""
-    above = jnp.maximum(jnp.asarray(value, dtype=float) - floor, 1e-12)
-    raw = above + jnp.log(-jnp.expm1(-above))  # inverse of softplus, exact for small and for large values
-    return Positive(raw, floor)
+    above = np.maximum(np.asarray(value, dtype=float) - floor, 1e-12)
+    raw = above + np.log(-np.expm1(-above))  # inverse of softplus, exact for small and for large values
+    return Positive(as_array(raw), floor)
+
+
+def as_array(value: ArrayLike, dtype: Any = None) -> Array:
+    """Return a JAX array of numbers that are at hand; ``jnp.asarray`` compiles a copy for every shape."""
+    if isinstance(value, jax.Array) and dtype in (None, value.dtype.name):
+        return value
+    return jax.device_put(np.array(value, dtype))
+
+
+def as_arrays(tree: PyTree) -> PyTree:
+    """Return a tree whose NumPy arrays are JAX arrays."""
+    return jax.tree.map(lambda leaf: as_array(leaf) if isinstance(leaf, np.ndarray) else leaf, tree)
 
 
 def frozen(tree: PyTree) -> PyTree:

@@ -15,7 +15,6 @@ from scipy.special import logsumexp
 from aligngp import predict
 from aligngp.data.tasks import TaskData
 from aligngp.ensemble import Ensemble, fit_ensemble
-from aligngp.ensemble.radial import KERNELS as ENSEMBLE_KERNELS
 from aligngp.errors import DataError, SettingError
 from aligngp.fit.adam import History, bound, take
 from aligngp.fit.collapse import Objective
@@ -24,6 +23,7 @@ from aligngp.fit.initialise import cast
 from aligngp.fit.jitter import warn_of_jitter
 from aligngp.fit.pipeline import Fitted, ProgressOf, fit_model
 from aligngp.frame import Frame, build_frame
+from aligngp.kernels.radial import KERNELS as ENSEMBLE_KERNELS
 from aligngp.mappings.contract import Rows
 from aligngp.model import Model
 from aligngp.objective.elbo import TaskBatch

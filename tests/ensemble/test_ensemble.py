@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from aligngp.data.tasks import Task
+from aligngp.dense import factored
 from aligngp.ensemble import Ensemble, fit_ensemble
-from aligngp.ensemble.gaussian import factored
 from aligngp.ensemble.members import observed_covariance
 from aligngp.errors import SettingError
 from ensembles import fitted, prepared, two_fidelities

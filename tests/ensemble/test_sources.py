@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal
 
-from aligngp.ensemble.radial import KERNELS, correlation, slope
 from aligngp.ensemble.sources import Sources, _Objective, _thinned, fit_sources
+from aligngp.kernels.radial import KERNELS
 from ensembles import kernel_loops, small_sources
 
 
@@ -24,14 +24,6 @@ def joint_oracle(sources: Sources, x: np.ndarray) -> tuple[np.ndarray, np.ndarra
             cross[s] += a[s] * a[sources.of] * kernel_loops(sources.kernel, x, sources.rows, lengthscale)
             among[s] += a[s] ** 2 * kernel_loops(sources.kernel, x, x, lengthscale)
     return outputs, cross, among
-
-
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_slopes_are_derivatives(kernel):
-    squared = np.array([0.3, 1.0, 4.0])
-    step = 1e-6
-    numeric = (correlation(kernel, squared + step) - correlation(kernel, squared - step)) / (2.0 * step)
-    np.testing.assert_allclose(slope(kernel, squared), numeric, rtol=1e-6)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

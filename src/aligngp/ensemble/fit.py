@@ -11,12 +11,12 @@ from aligngp.data.tasks import TaskData
 from aligngp.ensemble.forms import FORMS, MAPPED_FORMS, Form, prior
 from aligngp.ensemble.members import likeliest_member, map_member, sampled_member
 from aligngp.ensemble.model import Ensemble
-from aligngp.ensemble.radial import check_kernel
 from aligngp.ensemble.sources import Sources, fit_sources
 from aligngp.ensemble.target import Given, Target
 from aligngp.ensemble.weights import form_weights
 from aligngp.errors import SettingError
 from aligngp.frame import Frame
+from aligngp.kernels.radial import KERNELS
 from aligngp.objective.elbo import TaskBatch
 from aligngp.typing import Progress
 
@@ -80,7 +80,8 @@ class Fitting:
     _known: dict[tuple[int, ...], Sources] = field(default_factory=dict, init=False)
 
     def __post_init__(self):
-        check_kernel(self.kernel)
+        if self.kernel not in KERNELS:
+            raise SettingError(f"kernel: the ensemble of exact GPs knows {', '.join(KERNELS)}; got {self.kernel!r}.")
         if self.hyperparameters not in ("auto", "map", "marginalize"):
             raise SettingError(
                 f"hyperparameters: expected 'auto', 'map' or 'marginalize', got {self.hyperparameters!r}."

@@ -41,8 +41,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from aligngp.ensemble.radial import by_log_lengthscale, correlation, slope, squared_distance
 from aligngp.ensemble.sources import Sources
+from aligngp.kernels.radial import by_log_lengthscale, correlation, slope, squared_distance
 
 NOISE_FLOOR = 1e-6
 _LOG_NOISE, _HEARD = -7.0, 0.5

@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import logsumexp
 
-from aligngp.ensemble.gaussian import factored, log_normal
+from aligngp.dense import factored, log_normal
 from aligngp.ensemble.members import Member, observed_covariance
 from aligngp.ensemble.target import Target
 from aligngp.ensemble.weights import form_weights

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
+from aligngp.dense import factored, log_normal, negative_log_density
 from aligngp.ensemble.forms import Pair, Prior
-from aligngp.ensemble.gaussian import factored, log_normal, negative_log_density
 from aligngp.ensemble.sampling import LogLikelihood, sample
 
 PARTICLES = 64

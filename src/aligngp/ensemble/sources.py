@@ -17,8 +17,8 @@ import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
 
-from aligngp.ensemble.gaussian import negative_log_density
-from aligngp.ensemble.radial import by_log_lengthscale, correlation, slope, squared_distance
+from aligngp.dense import negative_log_density
+from aligngp.kernels.radial import by_log_lengthscale, correlation, slope, squared_distance
 
 TRAINED_ROWS = 600
 """Most rows, over all sources, on which hyperparameters are trained."""

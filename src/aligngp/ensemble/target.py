@@ -18,8 +18,8 @@ from functools import cached_property
 
 import numpy as np
 
+from aligngp.dense import factored
 from aligngp.ensemble.forms import Hyperparameters, Pair, Side, placed
-from aligngp.ensemble.gaussian import factored
 from aligngp.ensemble.members import Member, observed_covariance
 from aligngp.ensemble.sources import Sources
 from aligngp.mappings.contract import Rows

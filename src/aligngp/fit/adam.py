@@ -24,7 +24,7 @@ from aligngp.errors import AligngpWarning, TrainingError
 from aligngp.fit.diagnosis import explain
 from aligngp.model import Model
 from aligngp.objective.elbo import TaskBatch, Terms, elbo
-from aligngp.parameters import join, resolve, split
+from aligngp.parameters import as_arrays, join, resolve, split
 from aligngp.typing import Array, Expectation, PRNGKeyArray, Progress
 
 _CHUNK = 200
@@ -97,7 +97,7 @@ def train(
     # Weak types would become strong in the first update, and the loop would be compiled a second time.
     trainable = jax.tree.map(lambda leaf: jnp.asarray(leaf, leaf.dtype), trainable)
     state = _State(trainable, optax.adam(settings.learning_rate).init(trainable), jnp.zeros((), jnp.int32))
-    batches = jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, data.batches)
+    batches = as_arrays(data.batches)
     rows = [batch.y.shape[0] for batch in batches]
     source = Batches(rows, data.batch_sizes, seed)
     scales = tuple(max(1.0, n / (size or n)) for n, size in zip(rows, data.batch_sizes, strict=True))

@@ -3,13 +3,15 @@
 Neither has a q(u) to train. The best one of the collapsed bound follows in closed form and is handed to the sparse
 model at the end, so prediction, files and further training go on from it; the exact evidence leaves the factorisation
 that predictions need.
+
+Where aligned inputs are known, both go through :mod:`aligngp.objective.direct`, which compiles nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -24,14 +26,14 @@ from aligngp.fit.gps import with_gps, without_inducing, without_posterior
 from aligngp.fit.lbfgs import LbfgsSettings, Optimum, maximise
 from aligngp.gp.sparse import SparseGP
 from aligngp.model import Model
-from aligngp.objective import exact
+from aligngp.objective import direct, exact
+from aligngp.objective.direct.reading import Kind
 from aligngp.objective.elbo import TaskBatch
 from aligngp.objective.evidence import best_posterior, collapsed_bound
+from aligngp.objective.flat import Flat
 from aligngp.objective.prior import log_prior
-from aligngp.parameters import Triangular, join, resolve, split
+from aligngp.parameters import Triangular, as_array, as_arrays, join, resolve, split
 from aligngp.typing import Progress, Scalar
-
-Kind = Literal["exact", "collapsed"]
 
 SCREENING = 12
 """Iterations of every start before the best is finished."""
@@ -66,7 +68,7 @@ def train_deterministic(
     The last value tells whether Ctrl-C ended the training early. Starts that fail are left out while there is another.
     ``names`` are the tasks', for an error to name the one that it comes from.
     """
-    batches = jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, batches)
+    batches = as_arrays(batches)
     try:
         first = _screened(starts, batches, objective) if len(starts) > 1 else starts[0]
         found, optimum = _search(first, batches, objective, settings, progress)
@@ -77,18 +79,24 @@ def train_deterministic(
 
 def with_posterior(model: Model, batches: tuple[TaskBatch, ...], kind: Kind) -> Model:
     """Return the model with what the data say at its hyperparameters: the best q(u), or the exact posterior."""
-    if kind == "exact":
-        return replace(model, exact=_exact_posterior(model, batches))
-    return with_best_posterior(model, batches)
+    if kind == "collapsed":
+        return with_best_posterior(model, batches)
+    if direct.applies(model, batches, kind):
+        return replace(model, exact=direct.exact_posterior(_chosen(model, kind), model, batches))
+    return replace(model, exact=_exact_posterior(model, batches))
 
 
 def with_best_posterior(model: Model, batches: tuple[TaskBatch, ...]) -> Model:
     """Return the model with the q(u) that maximises the bound at its other parameters."""
-    found = iter(zip(*_posterior(model, batches), strict=True))
+    if direct.applies(model, batches, "collapsed"):
+        means, scales = direct.best_posterior(_chosen(model, "collapsed"), model, batches)
+    else:
+        means, scales = _posterior(model, batches)
+    found = iter(zip(means, scales, strict=True))
 
     def placed(gp: SparseGP) -> SparseGP:
         mean, scale = next(found)
-        return replace(gp, mean=mean, scale=Triangular(jnp.asarray(scale)))
+        return replace(gp, mean=as_array(mean), scale=Triangular(as_array(scale)))
 
     return with_gps(model, placed)
 
@@ -135,11 +143,13 @@ def _search(
 ) -> tuple[Model, Optimum]:
     trainable, rest = split(model)
     chosen = _without_posterior(trainable, objective.kind)
-    flat, restore = ravel_pytree(chosen)
-    evaluate = _compiled(chosen, trainable, rest, batches, objective)
-    optimum = maximise(evaluate, np.asarray(flat, float), settings, progress)
-    found = restore(jnp.asarray(optimum.parameters, flat.dtype))
-    return join(eqx.combine(found, trainable), rest), optimum
+    flat = Flat(chosen)
+    if direct.applies(model, batches, objective.kind):
+        evaluate = direct.objective(chosen, model, batches, objective.kind, objective.prior)
+    else:
+        evaluate = _compiled(chosen, trainable, rest, batches, objective)
+    optimum = maximise(evaluate, flat.start, settings, progress)
+    return join(eqx.combine(flat.restore(optimum.parameters), trainable), rest), optimum
 
 
 def _compiled(chosen, trainable, rest, batches, objective: Objective) -> Callable[[np.ndarray], Any]:
@@ -223,6 +233,11 @@ def _named(model: Model, batches, objective: Objective) -> dict[str, Scalar]:
         "mapping_penalty": mapping,
         "total": evidence + prior - alignment - mapping,
     }
+
+
+def _chosen(model: Model, kind: Kind) -> Model:
+    """Return the part of a model that the objective depends on and that is trained."""
+    return _without_posterior(split(model)[0], kind)
 
 
 def _without_posterior(trainable: Model, kind: Kind) -> Model:

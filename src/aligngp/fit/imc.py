@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import minimize
@@ -12,7 +11,7 @@ from aligngp.mappings.contract import Rows
 from aligngp.mappings.fixed import AffineMap, affine, regulariser
 from aligngp.model import Model
 from aligngp.objective.elbo import TaskBatch
-from aligngp.parameters import frozen, resolve
+from aligngp.parameters import as_array, as_arrays, frozen, resolve
 from aligngp.typing import Array, Float, Scalar
 
 _OPTIONS = {"maxiter": 1000, "maxfun": 10_000, "ftol": 1e-14, "gtol": 1e-8}
@@ -28,17 +27,17 @@ def calibrate(low: Model, batch: TaskBatch, start: tuple[np.ndarray, np.ndarray]
     stands for the low-fidelity function, which the paper takes as known. Outputs are compared as everything is,
     standardised, every task's by its own mean and deviation.
     """
-    first = tuple(jnp.asarray(part) for part in start)
-    rows = jax.tree.map(jnp.asarray, batch.rows)
-    y, shape, cut = jnp.asarray(batch.y), first[0].shape, first[0].size
+    first = as_array(start[0]), as_array(start[1])
+    rows = as_arrays(batch.rows)
+    y, shape, cut = as_array(batch.y), first[0].shape, first[0].size
 
     def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = _value(jnp.asarray(vector), low, shape, rows, y, first, penalty)
+        value, gradient = _value(as_array(vector), low, shape, rows, y, first, penalty)
         return float(value), np.asarray(gradient, float)
 
     flat = np.concatenate([np.ravel(part) for part in first])
     found = minimize(objective, flat, jac=True, method="L-BFGS-B", options=_OPTIONS).x
-    matrix, offset = jnp.asarray(found[:cut].reshape(shape)), jnp.asarray(found[cut:])
+    matrix, offset = as_array(found[:cut].reshape(shape)), as_array(found[cut:])
     # Settled before the model is trained, and so left out of its training.
     return AffineMap(frozen(matrix), frozen(offset), frozen(first), penalty)
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from threadpoolctl import threadpool_limits
 
@@ -22,7 +21,7 @@ from aligngp.mappings.free import FreeRows
 from aligngp.mappings.gaussian import EmbeddedGP, ResidualGP
 from aligngp.model import Model
 from aligngp.objective.elbo import TaskBatch
-from aligngp.parameters import Triangular, frozen, is_frozen, positive, resolve
+from aligngp.parameters import Triangular, as_array, frozen, is_frozen, positive, resolve
 
 NOISE_FLOOR = 1e-6
 """Smallest noise variance in standardised units; without a floor a noise-free task drives the bound to infinity."""
@@ -89,7 +88,7 @@ def initial_model(
     single = len(batches) == 1
     residuals = tuple(_residual(frame, task, batch, starts[task], seed) for task, batch in enumerate(batches))
     latents = 1 if single else start.num_latents
-    mixing = frozen(jnp.ones((1, 1))) if single else jnp.asarray(rng.standard_normal((len(batches), latents)))
+    mixing = frozen(as_array(np.ones((1, 1)))) if single else as_array(rng.standard_normal((len(batches), latents)))
     model = Model(
         mappings=mappings,
         latents=tuple(sparse_gp(start.kernel, inducing, 1, lengthscale, start.dtype) for _ in range(latents)),
@@ -121,17 +120,17 @@ def elsewhere(model: Model, start: Start, number: int, seed: int) -> Model:
         )
     if not is_frozen(mixing):
         rng = np.random.default_rng((seed + number) % 2**32)
-        mixing = jnp.asarray(rng.standard_normal(mixing.shape))
+        mixing = as_array(rng.standard_normal(mixing.shape))
     return cast(replace(model, latents=latents, likelihoods=likelihoods, mixing=mixing), start.dtype)
 
 
 def sparse_gp(kernel: AbstractKernel, inducing: np.ndarray, outputs: int, lengthscale: float, dtype: str) -> SparseGP:
     """Return a sparse GP whose q(u) is the prior: zero mean and identity covariance in whitened coordinates."""
     size = inducing.shape[0]
-    identity = jnp.broadcast_to(jnp.eye(size), (outputs, size, size))
+    identity = as_array(np.broadcast_to(np.eye(size), (outputs, size, size)))
     jitter = DEFAULT_JITTER if dtype == "float64" else SINGLE_PRECISION_JITTER
     sized = kernel.sized(inducing.shape[1], lengthscale)
-    return SparseGP(sized, jnp.asarray(inducing), jnp.zeros((size, outputs)), Triangular(identity), jitter)
+    return SparseGP(sized, as_array(inducing), as_array(np.zeros((size, outputs))), Triangular(identity), jitter)
 
 
 def default_inducing(rows: int) -> int:
@@ -168,7 +167,7 @@ def _some_rows(rows: np.ndarray) -> np.ndarray:
 def cast(model: Model, dtype: str) -> Model:
     """Return the model with every floating array in the working precision."""
     return jax.tree.map(
-        lambda leaf: jnp.asarray(leaf, dtype) if eqx.is_inexact_array_like(leaf) and hasattr(leaf, "dtype") else leaf,
+        lambda leaf: as_array(leaf, dtype) if eqx.is_inexact_array_like(leaf) and hasattr(leaf, "dtype") else leaf,
         model,
     )
 
@@ -185,7 +184,7 @@ def _residual(frame: Frame, task: int, batch: TaskBatch, start: Start, seed: int
 
 def _likelihood(known: float | None, scale: float, start: float | None) -> Gaussian:
     if known is not None:
-        return Gaussian(frozen(jnp.asarray(max((known / scale) ** 2, NOISE_FLOOR))))
+        return Gaussian(frozen(as_array(max((known / scale) ** 2, NOISE_FLOOR))))
     return Gaussian(positive(_FIRST_NOISE if start is None else start, NOISE_FLOOR))
 
 
@@ -205,8 +204,8 @@ def _mapping(
     if calibration in ("none", "linear"):
         return prior
     if calibration == "free":
-        nominal = jnp.asarray(batch.rows.nominal)
-        spread = positive(jnp.full(nominal.shape, 0.1))
+        nominal = as_array(batch.rows.nominal)
+        spread = positive(np.full(nominal.shape, 0.1))
         return FreeRows(prior, nominal, spread, positive(start.mapping_variance), start.mapping_kl_weight)
     own = np.asarray(batch.rows.own)
     inducing = inducing_inputs(own, start.num_inducing or MOST_INDUCING, seed)
@@ -222,5 +221,5 @@ def _base(frame: Frame, task: int, batch: TaskBatch) -> Nominal | AffineMap:
     if learned is None:
         return Nominal()
     X = frame.inputs[task].inverse(np.asarray(batch.rows.own))
-    matrix, offset = (jnp.asarray(part) for part in affine_in_frame(frame, task, X))
+    matrix, offset = (as_array(part) for part in affine_in_frame(frame, task, X))
     return AffineMap(matrix, offset, frozen((matrix, offset)), learned.strength)

@@ -37,7 +37,7 @@ from aligngp.model import Model
 from aligngp.objective.elbo import TaskBatch
 from aligngp.objective.evidence import Statistics, covariance_factor, sizes, statistics
 from aligngp.objective.prior import log_prior
-from aligngp.parameters import Triangular, join, resolve, split
+from aligngp.parameters import Triangular, as_arrays, join, resolve, split
 from aligngp.typing import Array, Expectation, Float, PRNGKeyArray, Progress, Scalar
 
 _CHUNK = 50
@@ -101,7 +101,7 @@ def train_natural(
     The history holds the bound of every step on its batch, scaled to all rows. q(u) starts from the model's own.
     """
     trainable, rest = split(model)
-    batches = jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, data.batches)
+    batches = as_arrays(data.batches)
     rows = [batch.y.shape[0] for batch in batches]
     scales = tuple(max(1.0, n / (size or n)) for n, size in zip(rows, data.batch_sizes, strict=True))
     # The largest task's batches decide how much of the sums is remembered.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 
 from aligngp.errors import SettingError
 from aligngp.kernels.contract import AbstractKernel
@@ -25,9 +26,9 @@ class Linear(AbstractKernel):
 
     def sized(self, dimensions, lengthscale):
         """Return the kernel with trainable parameters."""
-        variance = jnp.asarray(self.variance, dtype=float)
-        if variance.shape not in {(), (dimensions,)} or not bool(jnp.all(variance > 0)):
+        variance = np.asarray(self.variance, dtype=float)
+        if variance.shape not in {(), (dimensions,)} or not np.all(variance > 0):
             raise SettingError(
                 f"Linear: expected one positive variance or {dimensions} of them, got shape {variance.shape}."
             )
-        return Linear(positive(jnp.broadcast_to(variance, (dimensions,))))
+        return Linear(positive(np.broadcast_to(variance, (dimensions,))))

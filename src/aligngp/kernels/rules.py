@@ -26,6 +26,8 @@ _FEW = 4
 """Dimensions up to which distances are sums of squared differences, which fuse with what follows; then a product."""
 _SMALLEST = 1e-36
 """Of r^2, where its root has an infinite slope: below it the gradient is zero."""
+_COINCIDENT = 1e-16
+"""Of r^2 between one point and itself, rounded: Matern-1/2's slope, 1 / r there, would drown what it is summed with."""
 _LOG2_E = 1.4426950408889634
 _LN2 = 0.693147180369123816490, 1.90821492927058770002e-10  # the first has zeros at its end: k times it is exact
 _TAYLOR = tuple(1.0 / math.factorial(power) for power in range(14))
@@ -67,7 +69,7 @@ def matern12(squared: Float[Array, "*N"]) -> tuple[Float[Array, "*N"], Float[Arr
     """``phi = exp(-r)``."""
     root = _root(squared)
     value = decay(-root)
-    return value, jnp.where(squared > _SMALLEST, value / root, 0.0)
+    return value, jnp.where(squared > _COINCIDENT, value / root, 0.0)
 
 
 def matern32(squared: Float[Array, "*N"]) -> tuple[Float[Array, "*N"], Float[Array, "*N"]]:

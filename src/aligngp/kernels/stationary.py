@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 
 from aligngp.errors import SettingError
 from aligngp.kernels.contract import AbstractKernel
@@ -107,15 +108,15 @@ class Matern52(AbstractKernel):
 def _parameters(kernel, dimensions: int, lengthscale: float) -> tuple[eqx.Module, eqx.Module]:
     """Return trainable lengthscales and variance; a scalar lengthscale stands for all dimensions."""
     given = lengthscale if kernel.lengthscale is None else kernel.lengthscale
-    given, variance = jnp.asarray(given, dtype=float), jnp.asarray(kernel.variance, dtype=float)
+    given, variance = np.asarray(given, dtype=float), np.asarray(kernel.variance, dtype=float)
     name = type(kernel).__name__
     if given.ndim > 1 or (given.ndim == 1 and given.shape[0] != dimensions):
         raise SettingError(
             f"{name}: expected one lengthscale or {dimensions} of them (one for each dimension of the domain it "
             f"works on), got shape {given.shape}. Pass a single number to start all of them alike."
         )
-    if variance.ndim != 0 or not (variance > 0) or not bool(jnp.all(given > 0)):
+    if variance.ndim != 0 or not (variance > 0) or not np.all(given > 0):
         raise SettingError(
             f"{name}: expected a positive variance and positive lengthscales, got {variance} and {given}."
         )
-    return positive(jnp.broadcast_to(given, (dimensions,))), positive(variance)
+    return positive(np.broadcast_to(given, (dimensions,))), positive(variance)

@@ -13,7 +13,7 @@ from aligngp.model import Model
 from aligngp.objective.elbo import TaskBatch
 from aligngp.typing import Array, Float, Scalar
 
-_JITTER = 1e-9
+JITTER = 1e-9
 """Relative to the mean of the diagonal; the noise's floor does the rest."""
 
 
@@ -54,7 +54,7 @@ def _covariance(model: Model, batches: Sequence[TaskBatch]) -> Float[Array, "N N
             covariance = covariance.at[own, own].add(residual.kernel.cross(batch.rows.own, batch.rows.own))
         start += size
     noise = jnp.concatenate([jnp.full(size, model.likelihoods[task].variance) for task, size in enumerate(sizes)])
-    jitter = _JITTER * jnp.mean(jnp.diagonal(covariance))
+    jitter = JITTER * jnp.mean(jnp.diagonal(covariance))
     return covariance + jnp.diag(noise + jitter)
 
 
