@@ -17,7 +17,7 @@ PACKAGE = "aligngp"
 ORDER = (
     "typing errors threads cache runtime parameters data datasets kernels linalg gaussian gp mappings likelihoods "
     "model objective frame settings fit ensemble predict prediction parts storage archive metrics progress refits "
-    "summary transfer estimator paper plots cli"
+    "training_scores summary transfer estimator paper job plots cli"
 ).split()
 
 PICKLES = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "shelve", "marshal"}

@@ -26,6 +26,7 @@ from aligngp.progress import watched
 from aligngp.runtime import computes, computing
 from aligngp.settings import Settings, whole
 from aligngp.summary import Summary, tables, task_correlation
+from aligngp.training_scores import training_scores
 from aligngp.transfer import TransferReport, transfer_report
 
 
@@ -188,6 +189,30 @@ class AlignedGP:
         mean, variance = part.frame.training_outputs[at]
         return scores(outputs, prediction.mean, prediction.variance, float(mean), float(variance))
 
+    @computes
+    def training_scores(self) -> dict[str, dict[str, Any]]:
+        """Return each task's scores on its training rows, with their number ``"rows"`` and how they were ``"scored"``.
+
+        ``"left out"``: each row predicted from all the others, in closed form (``calibration="auto"``, exact inference;
+        hyperparameters are those of all rows). ``"training"``: by the model that has seen them, which flatters.
+
+        Examples
+        --------
+        >>> import numpy as np, aligngp as agp
+        >>> x = np.linspace(0, 1, 12)
+        >>> found = agp.AlignedGP().fit({"fine": (x, np.sin(3 * x))}).training_scores()["fine"]
+        >>> found["scored"], found["rows"], found["smse"] < 0.01
+        ('left out', 12, True)
+        """
+        fitted, data = self._distinct(), {task.name: task for task in self._training or ()}
+        if not data:
+            raise NotFittedError("a model file holds no training rows. Call gp.fit(tasks), or gp.score(task, rows).")
+        result: dict[str, dict[str, Any]] = {}
+        for part in fitted:
+            settings = self.settings if self.settings.shared else self.settings.alone(part.frame.names[0])
+            result |= training_scores(part, tuple(data[name] for name in part.frame.names), settings)
+        return {name: result[name] for name in data}
+
     def transfer_report(
         self,
         tasks: str | Iterable[str] | None = None,
@@ -263,6 +288,23 @@ class AlignedGP:
         """
         models = {part.frame.names[0]: part.model for part in self._distinct()}
         return models if len(models) > 1 else next(iter(models.values()))
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The names of the fitted tasks."""
+        self._distinct()
+        return tuple(self._parts)
+
+    @property
+    def common(self) -> str | None:
+        """The task whose inputs are the common domain, of tasks that share nothing None."""
+        fitted = self._distinct()
+        return fitted[0].frame.names[fitted[0].frame.common] if self.settings.shared else None
+
+    @property
+    def interrupted(self) -> bool:
+        """Tell whether training was stopped by hand, and the model is the best until then."""
+        return any(part.fitted.interrupted for part in self._distinct())
 
     @property
     def history(self) -> History:
