@@ -97,6 +97,8 @@ class AlignedGP:
     >>> pred = gp.fit(tasks).predict("fine", [[0.5, 0.5]])
     >>> pred.mean.shape
     (1,)
+    >>> agp.AlignedGP("coarse", mappings={"fine": ["x2"]}).fit(tasks)
+    AlignedGP(common='coarse', mappings={'fine': ['x2']})  # fitted to fine (8 rows), coarse (30 rows)
     """
 
     def __init__(
@@ -343,7 +345,9 @@ class AlignedGP:
         return Summary(tables([(part.frame, resolve(part.model), part.rows) for part in self._distinct()]))
 
     def __repr__(self) -> str:
-        state = f"fitted to {', '.join(self._parts)}" if self._parts else "not fitted"
+        rows = {name: part.rows[part.frame.names.index(name)] for name, part in self._parts.items()}
+        told = ", ".join(f"{name} ({number} rows)" for name, number in rows.items())
+        state = f"fitted to {told}" if rows else "not fitted yet: fit(tasks, output=...)"
         return f"AlignedGP({', '.join(self.settings.changed())})  # {state}"
 
     # ---- files ------------------------------------------------------------------------------------------------

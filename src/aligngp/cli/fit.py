@@ -52,7 +52,7 @@ def fit(
             return
         log.info("aligngp %s, jax %s, Python %s", version("aligngp"), version("jax"), platform.python_version())
         log.info("job %s, run folder %s", job, run.folder)
-        tables, test = wanted.read(), wanted.read_test()
+        tables, test = wanted.read()
         run.folder.mkdir(parents=True, exist_ok=True)
         lines.write_to(run.folder / UNFINISHED)
         gp, scores, seconds = _fitted(wanted, tables, test, quiet)

@@ -45,7 +45,7 @@ def read_sheet(source: Path, sheet: str | None) -> pa.Table:
 
 
 def write_sheet(table: pa.Table, file: BinaryIO, target: Path) -> None:
-    """Write a table as the only sheet of a workbook; what is NaN or infinite becomes an empty cell."""
+    """Write a table as the only sheet of a workbook: 16 digits of a number, an empty cell for NaN and infinity."""
     from openpyxl import Workbook
 
     if table.num_rows >= _MOST_ROWS:

@@ -66,9 +66,9 @@ class Place:
         for key, place in found.items():
             if accepted is not None and key not in accepted:
                 where = f" in {self.name}" if self.keys else ""
+                hint = _belongs(key, self.keys) or did_you_mean(key, accepted)
                 raise place.error(
-                    f"unknown key {key!r}{where}{did_you_mean(key, accepted)}{_belongs(key, self.keys)}. The accepted "
-                    f"keys are {listed(accepted, most=40)}."
+                    f"unknown key {key!r}{where}{hint}. The accepted keys are {listed(accepted, most=40)}."
                 )
         return found
 

@@ -6,13 +6,14 @@ import dataclasses
 import hashlib
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from aligngp.data.files import missing_file, read_table
-from aligngp.data.tasks import Task, read_tasks
+from aligngp.data.tasks import Task, TaskSchema, read_inputs_and_output, read_tasks
 from aligngp.errors import AligngpWarning, DataError
 from aligngp.settings import Settings
 
@@ -30,13 +31,8 @@ class Source:
     def read(self, task: str) -> Task:
         """Return the table as a task, its columns checked; an error names the file."""
         read = Task(read_table(self.file, self.sheet), self.output, self.inputs, noise=self.noise)
-        try:
-            with warnings.catch_warnings():  # what is only suspicious is told when the task is fitted
-                warnings.simplefilter("ignore", AligngpWarning)
-                read_tasks({task: read})
-        except DataError as error:
-            rows = " Row 0 is the first below the column names." if "counted from 0" in str(error) else ""
-            raise DataError(f"{self.file}: {error}{rows}") from None
+        with _of(self.file):
+            _schema(task, read)
         return read
 
 
@@ -59,13 +55,15 @@ class Job:
         """Return the keywords of AlignedGP."""
         return {"common": self.common, "mappings": dict(self.mappings) or None, **self.model}
 
-    def read(self) -> dict[str, Task]:
-        """Return the tasks with their tables."""
-        return {name: source.read(name) for name, source in self.tasks.items()}
-
-    def read_test(self) -> dict[str, Task]:
-        """Return the test rows of the tasks that have some."""
-        return {name: Task(read_table(source.file, source.sheet), source.output) for name, source in self.test.items()}
+    def read(self) -> tuple[dict[str, Task], dict[str, Task]]:
+        """Return the tasks with their tables, and the test rows of those that have some; all of them checked."""
+        tasks = {name: source.read(name) for name, source in self.tasks.items()}
+        test = {}
+        for name, source in self.test.items():
+            test[name] = Task(read_table(source.file, source.sheet), source.output)
+            with _of(source.file):
+                read_inputs_and_output(_schema(name, tasks[name]), test[name])
+        return tasks, test
 
     def digest(self) -> str:
         """Return a checksum of all settings and of the files' contents: equal where a fit would be the same."""
@@ -81,8 +79,25 @@ class Job:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
+def _schema(name: str, task: Task) -> TaskSchema:
+    """Return what a task looks like, or raise; what is only suspicious is told when it is fitted."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AligngpWarning)
+        return read_tasks({name: task})[0].schema
+
+
+@contextmanager
+def _of(file: Path) -> Iterator[None]:
+    """Let an error of the block name the file, and say how rows are counted."""
+    try:
+        yield
+    except DataError as error:
+        rows = " Row 0 is the first below the column names." if "counted from 0" in str(error) else ""
+        raise DataError(f"{file}: {error}{rows}") from None
+
+
 def _checksum(file: Path) -> str:
-    if not file.is_file():
+    if not file.exists():
         raise DataError(f"{missing_file(file)} Check the name and the folder.")
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
