@@ -11,7 +11,7 @@ import typer
 from aligngp.cli.journal import journal
 from aligngp.cli.options import Debug, Force, Quiet
 from aligngp.cli.run import MODEL
-from aligngp.data.delimited import write_delimited
+from aligngp.data.delimited import as_delimited
 from aligngp.data.files import check_target, read_table, write_table
 from aligngp.data.tables import listed
 from aligngp.errors import DataError, ModelFileError, SettingError
@@ -51,8 +51,8 @@ def predict(
                 raise SettingError(f"{output} is there already. Pass --force to replace it, or another --output.")
         table = _predicted(_model_file(model), task, input, latent, interval)
     if printed:
-        sys.stdout.flush()
-        write_delimited(table, sys.stdout.buffer, ",")
+        sys.stdout.buffer.write(as_delimited(table, ","))
+        sys.stdout.buffer.flush()
         return
     write_table(table, output)
     if not quiet:

@@ -1,7 +1,8 @@
-"""The folder of a run: model, job as used, scores, log. A run is finished when its scores are there: written last."""
+"""The folder of a run: model, job as used, log, and last the scores, which say of which model and job they are."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -33,7 +34,7 @@ class Run:
             return "new"
         try:
             found = json.loads((self.folder / SCORES).read_text(encoding="utf-8"))
-            same = found["digest"] == self.digest and (self.folder / MODEL).is_file()
+            same = (found["digest"], found["model"]) == (self.digest, _checksum(self.folder / MODEL))
             return "other" if not same else "interrupted" if found["interrupted"] else "same"
         except (OSError, ValueError, KeyError, TypeError):
             return "other"
@@ -63,7 +64,6 @@ class Run:
 
     def write(self, gp: AlignedGP, scores: Mapping[str, Any], seconds: float, log: str) -> None:
         """Write everything; each file is complete or not there."""
-        (self.folder / SCORES).unlink(missing_ok=True)
         gp.save(self.folder / MODEL)
         note = f"As used by aligngp {version('aligngp')} for {MODEL} beside this file."
         write_text(self.folder / JOB, as_used(self.job, self.folder, gp.common, note))
@@ -72,11 +72,17 @@ class Run:
         said = {
             "aligngp": version("aligngp"),
             "digest": self.digest,
+            "model": _checksum(self.folder / MODEL),
             "interrupted": gp.interrupted,
             "seconds": round(seconds, 3),
             **_json(scores),
         }
         write_text(self.folder / SCORES, json.dumps(said, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _checksum(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def _json(value: Any) -> Any:

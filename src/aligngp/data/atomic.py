@@ -7,11 +7,11 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Give a new file beside the path, which takes its place once the block has ended without an error."""
     target = Path(path)
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")

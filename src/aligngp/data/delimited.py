@@ -8,7 +8,7 @@ import io
 import re
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from aligngp.data.tables import listed
 from aligngp.errors import AligngpWarning, DataError
@@ -62,15 +62,15 @@ def read_delimited(source: Path, separator: str | None = None) -> pa.Table:
     return again
 
 
-def write_delimited(table: pa.Table, file: BinaryIO, separator: str) -> None:
-    """Write a line of column names, quoted only where needed, and a line a row."""
+def as_delimited(table: pa.Table, separator: str) -> bytes:
+    """Return a table as text: a line of column names, quoted only where needed, and a line a row."""
     import pyarrow.csv
 
-    names = io.StringIO()
+    names, rows = io.StringIO(), io.BytesIO()
     csv.writer(names, delimiter=separator, lineterminator="\n").writerow(table.column_names)
-    file.write(names.getvalue().encode())
     options = pyarrow.csv.WriteOptions(include_header=False, delimiter=separator)
-    pyarrow.csv.write_csv(table, file, options)
+    pyarrow.csv.write_csv(table, rows, options)
+    return names.getvalue().encode() + rows.getvalue()
 
 
 def _decoded(source: Path) -> str:

@@ -6,7 +6,7 @@ import importlib.util
 import math
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import IO, TYPE_CHECKING, Any
 
 from aligngp.data.tables import did_you_mean, listed
 from aligngp.errors import DataError
@@ -44,7 +44,7 @@ def read_sheet(source: Path, sheet: str | None) -> pa.Table:
     return _table(["" if name is None else str(name) for name in names], list(map(list, zip(*cells, strict=True))))
 
 
-def write_sheet(table: pa.Table, file: BinaryIO, target: Path) -> None:
+def write_sheet(table: pa.Table, file: IO[bytes], target: Path) -> None:
     """Write a table as the only sheet of a workbook: 16 digits of a number, an empty cell for NaN and infinity."""
     from openpyxl import Workbook
 

@@ -10,14 +10,14 @@ import os
 import zipfile
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import IO, TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
 from aligngp.data import excel
 from aligngp.data.atomic import replacing
-from aligngp.data.delimited import read_delimited, write_delimited
+from aligngp.data.delimited import as_delimited, read_delimited
 from aligngp.data.tables import did_you_mean, listed
 from aligngp.errors import DataError
 
@@ -208,10 +208,10 @@ def _is_index(name: str) -> bool:
     return name.startswith("__index_level_") and name.endswith("__")
 
 
-def _write(table: pa.Table, file: BinaryIO, target: Path) -> None:
+def _write(table: pa.Table, file: IO[bytes], target: Path) -> None:
     suffix = target.suffix.lower()
     if suffix in (".csv", ".tsv"):
-        write_delimited(table, file, "\t" if suffix == ".tsv" else ",")
+        file.write(as_delimited(table, "\t" if suffix == ".tsv" else ","))
     elif suffix == ".parquet":
         import pyarrow.parquet as parquet
 
@@ -227,7 +227,7 @@ def _write(table: pa.Table, file: BinaryIO, target: Path) -> None:
             writer.write_table(table)
 
 
-def _write_npz(table: pa.Table, file: BinaryIO, target: Path) -> None:
+def _write_npz(table: pa.Table, file: IO[bytes], target: Path) -> None:
     """Write an array a column; by hand, because np.savez cannot have a column that is called 'file'."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
         for name in table.column_names:
