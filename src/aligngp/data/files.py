@@ -40,6 +40,14 @@ def read_table(path: str | os.PathLike[str], sheet: str | None = None) -> pa.Tab
     """Return the table in a file, by its suffix; ``sheet`` picks one of an Excel workbook, default its first.
 
     A NumPy archive holds an array (N,) a column, or ``X`` (N, D) and ``y`` (N,), whose columns become x1..xD and y.
+
+    Examples
+    --------
+    >>> import tempfile, pyarrow as pa, aligngp as agp
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     agp.write_table(pa.table({"x": [1, 2], "zeta": [0.5, 0.7]}), f"{folder}/fine.csv")
+    ...     agp.read_table(f"{folder}/fine.csv").to_pydict()
+    {'x': [1, 2], 'zeta': [0.5, 0.7]}
     """
     source = Path(path)
     if source.is_dir():
