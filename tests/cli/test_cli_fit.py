@@ -153,6 +153,18 @@ def test_a_fit_that_fails_says_so_in_the_log_and_leaves_the_old_run(run, started
     assert after == before
 
 
+def test_a_model_is_kept_even_if_it_cannot_be_scored(run, started, monkeypatch):
+    def fail(*arguments):
+        raise agp.DataError("variance: expected positive numbers.")
+
+    monkeypatch.setattr(agp.AlignedGP, "training_scores", fail)
+    done = run("fit", "job.toml", "--out", "new", "--quiet")
+    assert (done.code, done.err) == (1, "aligngp: variance: expected positive numbers.\n")
+    assert sorted(contents(started / "new")) == ["log-unfinished.txt", "model.agp"]
+    assert agp.load(started / "new" / "model.agp").tasks == ("fine", "coarse")
+    assert run("fit", "job.toml", "--out", "new", "--resume").code == 2
+
+
 def test_a_disk_that_is_full_leaves_the_old_run(run, started, monkeypatch):
     before = contents(started / "job-run")
 

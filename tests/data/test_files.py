@@ -155,6 +155,11 @@ def test_a_table_that_the_format_cannot_hold(tmp_path, suffix):
     assert os.listdir(tmp_path) == []
 
 
+def test_what_is_no_table_is_not_written(tmp_path):
+    with pytest.raises(agp.DataError, match=r"t\.csv: this table cannot be written as a CSV file \(.*dict"):
+        write_table({"a": [1]}, tmp_path / "t.csv")
+
+
 def test_a_column_of_text_names_the_first_cell_that_is_none(tmp_path):
     (tmp_path / "t.csv").write_text("x,zeta\n1,2\n2.5,3\n#DIV/0!,4\n")
     with pytest.raises(agp.DataError, match=r"task 'fine': column 'x' .*expected numbers.*holds '#DIV/0!' in row 2 "):

@@ -15,6 +15,7 @@ import typer
 from aligngp.cli.journal import journal, log
 from aligngp.cli.options import Debug, Force, Quiet
 from aligngp.cli.run import LOG, MODEL, UNFINISHED, Run
+from aligngp.estimator import AlignedGP
 from aligngp.job import Job, read_job
 
 _SHOWN = {"smse": "SMSE", "rmse": "RMSE", "nlpd": "NLPD", "crps": "CRPS"}
@@ -55,10 +56,11 @@ def fit(
         tables, test = wanted.read()
         run.folder.mkdir(parents=True, exist_ok=True)
         lines.write_to(run.folder / UNFINISHED)
-        gp, scores, seconds = _fitted(wanted, tables, test, quiet)
-        log.info("fitted in %.1f s", seconds)
+        gp, seconds = _fitted(wanted, tables, quiet)
+        run.keep(gp)
+        scores = _scores(gp, test)
         lines.stop()
-        run.write(gp, scores, seconds, lines.text())
+        run.finish(gp, scores, seconds, lines.text())
     _show(scores)
     if not quiet:
         print(f"Model: {run.folder / MODEL}, fitted in {seconds:.1f} s; beside it job.toml, scores.json, {LOG}")
@@ -66,22 +68,24 @@ def fit(
         print(f"Next:  aligngp predict {run.folder} --task {task} --input new.csv --output pred.csv")
 
 
-def _fitted(
-    job: Job, tables: Mapping[str, Any], test: Mapping[str, Any], quiet: bool
-) -> tuple[Any, dict[str, Any], float]:
-    """Return the fitted model, its scores on training and test rows, and the seconds of the fit."""
-    from aligngp.estimator import AlignedGP
-
+def _fitted(job: Job, tables: Mapping[str, Any], quiet: bool) -> tuple[AlignedGP, float]:
+    """Return the fitted model and the seconds of the fit."""
     gp = AlignedGP(**{**job.keywords, "progress": not quiet and job.model.get("progress", True)})
     log.info("fitting %s with %s", ", ".join(map(repr, tables)), ", ".join(gp.settings.changed()))
     start = time.perf_counter()
     gp.fit(tables)
     seconds = time.perf_counter() - start
+    log.info("fitted in %.1f s", seconds)
     gp.settings = replace(gp.settings, progress=job.model.get("progress"))  # what was shown here is not the model's
+    return gp, seconds
+
+
+def _scores(gp: AlignedGP, test: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the scores on training rows, and on test rows where there are some."""
     scores: dict[str, Any] = {"tasks": gp.training_scores()}
     if test:
         scores["test"] = {name: {"rows": rows.X.num_rows, **gp.score(name, rows)} for name, rows in test.items()}
-    return gp, scores, seconds
+    return scores
 
 
 def _show(scores: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:

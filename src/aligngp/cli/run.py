@@ -62,9 +62,12 @@ class Run:
             "and data, or another --out."
         )
 
-    def write(self, gp: AlignedGP, scores: Mapping[str, Any], seconds: float, log: str) -> None:
-        """Write everything; each file is complete or not there."""
+    def keep(self, gp: AlignedGP) -> None:
+        """Write the model, before anything else can fail."""
         gp.save(self.folder / MODEL)
+
+    def finish(self, gp: AlignedGP, scores: Mapping[str, Any], seconds: float, log: str) -> None:
+        """Write what belongs to the model; each file is complete or not there."""
         note = f"As used by aligngp {version('aligngp')} for {MODEL} beside this file."
         write_text(self.folder / JOB, as_used(self.job, self.folder, gp.common, note))
         write_text(self.folder / LOG, log)

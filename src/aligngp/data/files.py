@@ -71,13 +71,13 @@ def write_table(frame: Any, path: str | os.PathLike[str]) -> None:
     """Write a pandas, polars or pyarrow table by the path's suffix: complete under its final name, or not at all."""
     target = Path(path)
     check_target(target)
-    table = nw.from_native(frame, eager_only=True).to_arrow()
     try:
+        table = nw.from_native(frame, eager_only=True).to_arrow()
         with replacing(target) as file:
             _write(table, file, target)
-    except (DataError, OSError):
+    except (DataError, OSError, MemoryError):
         raise
-    except (ValueError, TypeError, NotImplementedError) as error:
+    except Exception as error:  # other libraries raise what they like
         raise DataError(
             f"{target}: this table cannot be written as {SUFFIXES[target.suffix.lower()]} ({_told(error)})."
         ) from error
