@@ -112,3 +112,7 @@ def test_init_replaces_nothing_unless_forced(run, tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["coarse.csv"]
     assert run("init", "--force", "--quiet").out == ""
     assert (tmp_path / "coarse.csv").read_text().startswith("x3,x4,zeta\n")
+
+
+def test_what_comes_next_can_be_pasted_into_a_shell(run):
+    assert "Next:  aligngp fit 'my turbine/job.toml'\n" in run("init", "my turbine").out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import shlex
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -64,8 +65,8 @@ def fit(
     _show(scores)
     if not quiet:
         print(f"Model: {run.folder / MODEL}, fitted in {seconds:.1f} s; beside it job.toml, scores.json, {LOG}")
-        task = next(iter(wanted.tasks))
-        print(f"Next:  aligngp predict {run.folder} --task {task} --input new.csv --output pred.csv")
+        folder, task = shlex.quote(str(run.folder)), shlex.quote(next(iter(wanted.tasks)))
+        print(f"Next:  aligngp predict {folder} --task {task} --input new.csv --output pred.csv")
 
 
 def _fitted(job: Job, tables: Mapping[str, Any], quiet: bool) -> tuple[AlignedGP, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -74,4 +75,4 @@ def init(
     write_text(folder / "job.toml", _JOB)
     if not quiet:
         print(f"Wrote {folder / 'job.toml'} and its tables {', '.join(tables)}.")
-        print(f"Next:  aligngp fit {folder / 'job.toml'}")
+        print(f"Next:  aligngp fit {shlex.quote(str(folder / 'job.toml'))}")
