@@ -17,7 +17,7 @@ PACKAGE = "aligngp"
 ORDER = (
     "typing errors threads cache runtime parameters data datasets kernels linalg gaussian dense gp mappings "
     "likelihoods model objective frame settings fit ensemble predict prediction parts storage archive metrics "
-    "progress refits summary transfer estimator paper sklearn plots cli"
+    "progress refits training_scores summary transfer estimator paper job sklearn plots cli"
 ).split()
 
 PICKLES = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "shelve", "marshal"}

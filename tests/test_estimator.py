@@ -194,10 +194,10 @@ def test_draws_for_a_prediction_are_counted(number):
 
 
 def test_what_an_estimator_looks_like():
-    assert repr(agp.AlignedGP()) == "AlignedGP()  # not fitted"
+    assert repr(agp.AlignedGP()) == "AlignedGP()  # not fitted yet: fit(tasks, output=...)"
     assert repr(moved("none", num_latents=2)) == (
         "AlignedGP(common='coarse', mappings={'fine': ['x2']}, calibration='none', inference='adam', residual=False, "
-        "num_inducing=5, max_iterations=30, seed=3, progress=False)  # fitted to fine, coarse"
+        "num_inducing=5, max_iterations=30, seed=3, progress=False)  # fitted to fine (8 rows), coarse (12 rows)"
     )
 
 

@@ -68,7 +68,14 @@ def test_a_line_now_and_then_elsewhere(screen, monkeypatch):
             now[0] = second
             report(done, 6, -100.0 / done)
     assert place.getvalue().splitlines() == [
-        "training: 3/6, objective -33.3333",
-        "training: 5/6, objective -20",
+        "training: 3/6, objective -33.3333, 5 s left",
+        "training: 5/6, objective -20, 2 s left",
         "training: 6/6, objective -16.6667",
     ]
+
+
+@pytest.mark.parametrize(
+    "seconds, said", [(0.4, "0 s"), (99.4, "99 s"), (100.0, "2 min"), (5400.0, "90 min"), (9000.0, "2.5 h")]
+)
+def test_the_time_left_is_said_in_a_readable_unit(seconds, said):
+    assert progress._duration(seconds) == said

@@ -7,6 +7,7 @@ Computations run in double precision inside the package's calls; JAX's process-w
 from importlib.metadata import version
 
 from aligngp import datasets, kernels, metrics, paper
+from aligngp.data.files import read_table, write_table
 from aligngp.data.tasks import Task
 from aligngp.errors import (
     AligngpError,
@@ -45,4 +46,6 @@ __all__ = [
     "load",
     "metrics",
     "paper",
+    "read_table",
+    "write_table",
 ]

@@ -26,6 +26,7 @@ from aligngp.progress import watched
 from aligngp.runtime import computes, computing
 from aligngp.settings import Settings, whole
 from aligngp.summary import Summary, tables, task_correlation
+from aligngp.training_scores import training_scores
 from aligngp.transfer import TransferReport, transfer_report
 
 
@@ -96,6 +97,8 @@ class AlignedGP:
     >>> pred = gp.fit(tasks).predict("fine", [[0.5, 0.5]])
     >>> pred.mean.shape
     (1,)
+    >>> agp.AlignedGP("coarse", mappings={"fine": ["x2"]}).fit(tasks)
+    AlignedGP(common='coarse', mappings={'fine': ['x2']})  # fitted to fine (8 rows), coarse (30 rows)
     """
 
     def __init__(
@@ -188,6 +191,30 @@ class AlignedGP:
         mean, variance = part.frame.training_outputs[at]
         return scores(outputs, prediction.mean, prediction.variance, float(mean), float(variance))
 
+    @computes
+    def training_scores(self) -> dict[str, dict[str, Any]]:
+        """Return each task's scores on its training rows, with their number ``"rows"`` and how they were ``"scored"``.
+
+        ``"left out"``: each row predicted from all the others, in closed form (``calibration="auto"``, exact inference;
+        hyperparameters are those of all rows). ``"training"``: by the model that has seen them, which flatters.
+
+        Examples
+        --------
+        >>> import numpy as np, aligngp as agp
+        >>> x = np.linspace(0, 1, 12)
+        >>> found = agp.AlignedGP().fit({"fine": (x, np.sin(3 * x))}).training_scores()["fine"]
+        >>> found["scored"], found["rows"], found["smse"] < 0.01
+        ('left out', 12, True)
+        """
+        fitted, data = self._distinct(), {task.name: task for task in self._training or ()}
+        if not data:
+            raise NotFittedError("a model file holds no training rows. Call gp.fit(tasks), or gp.score(task, rows).")
+        result: dict[str, dict[str, Any]] = {}
+        for part in fitted:
+            settings = self.settings if self.settings.shared else self.settings.alone(part.frame.names[0])
+            result |= training_scores(part, tuple(data[name] for name in part.frame.names), settings)
+        return {name: result[name] for name in data}
+
     def transfer_report(
         self,
         tasks: str | Iterable[str] | None = None,
@@ -265,6 +292,23 @@ class AlignedGP:
         return models if len(models) > 1 else next(iter(models.values()))
 
     @property
+    def tasks(self) -> tuple[str, ...]:
+        """The names of the fitted tasks."""
+        self._distinct()
+        return tuple(self._parts)
+
+    @property
+    def common(self) -> str | None:
+        """The task whose inputs are the common domain, of tasks that share nothing None."""
+        fitted = self._distinct()
+        return fitted[0].frame.names[fitted[0].frame.common] if self.settings.shared else None
+
+    @property
+    def interrupted(self) -> bool:
+        """Tell whether training was stopped by hand, and the model is the best until then."""
+        return any(part.fitted.interrupted for part in self._distinct())
+
+    @property
     def history(self) -> History:
         """Iteration numbers, objective and seconds; of tasks that share nothing, one after the other."""
         return parts.one_history([part.fitted.history for part in self._distinct()])
@@ -301,7 +345,9 @@ class AlignedGP:
         return Summary(tables([(part.frame, resolve(part.model), part.rows) for part in self._distinct()]))
 
     def __repr__(self) -> str:
-        state = f"fitted to {', '.join(self._parts)}" if self._parts else "not fitted"
+        rows = {name: part.rows[part.frame.names.index(name)] for name, part in self._parts.items()}
+        told = ", ".join(f"{name} ({number} rows)" for name, number in rows.items())
+        state = f"fitted to {told}" if rows else "not fitted yet: fit(tasks, output=...)"
         return f"AlignedGP({', '.join(self.settings.changed())})  # {state}"
 
     # ---- files ------------------------------------------------------------------------------------------------

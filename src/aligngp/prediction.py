@@ -70,6 +70,16 @@ class Prediction:
         """Return a table of the kind that came in: mean, std, variance and the 95% interval, a row each.
 
         A pandas index comes back too; for arrays it is a pyarrow Table.
+
+        Examples
+        --------
+        >>> import polars as pl, aligngp as agp
+        >>> gp = agp.AlignedGP().fit({"fine": pl.DataFrame({"x": [0, 3, 6, 9], "zeta": [1, 4, 7, 10]})}, output="zeta")
+        >>> pred = gp.predict("fine", pl.DataFrame({"x": [1, 5]}))
+        >>> pred.to_frame().columns
+        ['mean', 'std', 'variance', 'lower95', 'upper95']
+        >>> pred.to_frame()["mean"].round().to_list()
+        [2.0, 6.0]
         """
         lower, upper = self.interval(0.95)
         columns = {

@@ -52,12 +52,21 @@ def _bars() -> Iterator[Callable[[str], Progress]]:
 
 
 def _lines(stage: str) -> Progress:
-    last = [time.monotonic()]
+    start = time.monotonic()
+    last = [start]
 
     def report(done: int, total: int, objective: float) -> None:
         now = time.monotonic()
         if now - last[0] >= _SECONDS_BETWEEN_LINES or done == total:
             last[0] = now
-            print(f"{stage}: {done}/{total}, objective {objective:.6g}", file=sys.stderr, flush=True)
+            left = f", {_duration((now - start) * (total - done) / done)} left" if 0 < done < total else ""
+            print(f"{stage}: {done}/{total}, objective {objective:.6g}{left}", file=sys.stderr, flush=True)
 
     return report
+
+
+def _duration(seconds: float) -> str:
+    """Return a duration as one says it."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

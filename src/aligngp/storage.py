@@ -10,7 +10,6 @@ import dataclasses
 import hashlib
 import json
 import os
-import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -22,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 import paramax
 
+from aligngp.data.atomic import replacing
 from aligngp.ensemble import Ensemble
 from aligngp.ensemble.forms import Form, Prior, Term
 from aligngp.ensemble.members import Member
@@ -110,16 +110,8 @@ def write(path: str | os.PathLike[str], description: dict[str, Any], tensors: di
         raise ModelFileError(f"{target}: cannot write, this is a folder. Name a file.")
     text = json.dumps({"format": FORMAT, "aligngp": version("aligngp"), **description}, allow_nan=False)
     content = save(tensors, metadata={_DESCRIPTION: text, _DIGEST: _digest(text, tensors)})
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-    try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with replacing(target) as file:
+        file.write(content)
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -188,7 +188,7 @@ def _series_values(series: nw.Series[Any], task: str, column: str) -> np.ndarray
     if not (dtype.is_numeric() or dtype == nw.Boolean):
         native = series.to_native()
         found = str(getattr(native, "dtype", getattr(native, "type", dtype)))
-        raise _not_numeric(task, column, found, _frame_advice(dtype))
+        raise _not_numeric(task, column, found, _first_text(series) + _frame_advice(dtype))
     present = series.drop_nulls()
     if dtype.is_decimal():
         values[~missing] = _exact_decimals(present.to_list(), task, column)
@@ -250,6 +250,19 @@ _ADVICE_TIME = "Turn it into a number, for example seconds since the first row, 
 _ADVICE_NESTED = "Make a numeric column of each element, or leave it out."
 _ADVICE_OTHER = "Cast it to float64 or leave it out."
 _ARRAY_ADVICE = {**dict.fromkeys("UST", _ADVICE_TEXT), **dict.fromkeys("Mm", _ADVICE_TIME)}
+
+
+def _first_text(series: nw.Series[Any]) -> str:
+    """Say which cell of a column of text is the first that is no number: often one cell spoils a column."""
+    if series.dtype != nw.String:
+        return ""
+    for row, cell in enumerate(series.to_list()):
+        if cell is not None:
+            try:
+                float(cell)
+            except ValueError:
+                return f"It holds {cell[:40]!r} in row {row} (counted from 0). "
+    return ""
 
 
 def _frame_advice(dtype: Any) -> str:

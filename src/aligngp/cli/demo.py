@@ -1,55 +1,16 @@
-"""The command line: ``aligngp demo``, ``aligngp version``."""
+"""``aligngp demo``: the embedded example, end to end."""
 
 from __future__ import annotations
 
-import sys
 import time
-from importlib.metadata import version as installed
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from aligngp.errors import AligngpError, SettingError
-
-app = typer.Typer(
-    help="Gaussian processes that learn several tasks together although every task has inputs of its own.",
-    no_args_is_help=True,
-    add_completion=True,
-    pretty_exceptions_enable=False,
-)
-
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results alone, no progress.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+from aligngp.cli.options import Debug, Quiet
 
 
-def main() -> None:
-    """Run a command; an error is one line and exit code 1 (failed) or 2 (misused)."""
-    try:
-        app()
-    except SettingError as error:
-        _fail(error, 2)
-    except (AligngpError, OSError) as error:
-        _fail(error, 1)
-
-
-def _fail(error: BaseException, code: int) -> None:
-    if "--debug" in sys.argv:
-        raise error
-    print(f"aligngp: {error}", file=sys.stderr)
-    raise SystemExit(code)
-
-
-@app.command()
-def version() -> None:
-    """Print the version.
-
-    Example: aligngp version
-    """
-    print(f"aligngp {installed('aligngp')}")
-
-
-@app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the figure; made if it is not there.")] = Path("demo"),
     seed: Annotated[int, typer.Option(min=0, help="Seed of the data and of the models.")] = 0,
@@ -123,7 +84,3 @@ def _draw(predictions, observed, out: Path, title: str, console) -> None:
     path = out / "predicted-against-observed.png"
     axes[0].figure.savefig(path, dpi=120)
     console.print(f"Figure: {path}")
-
-
-if __name__ == "__main__":
-    main()

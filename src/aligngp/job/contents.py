@@ -1,0 +1,103 @@
+"""What a job says: the files of the tasks, what is known of them, the settings."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aligngp.data.files import missing_file, read_table
+from aligngp.data.tasks import Task, TaskSchema, read_inputs_and_output, read_tasks
+from aligngp.errors import AligngpWarning, DataError
+from aligngp.settings import Settings
+
+
+@dataclass(frozen=True)
+class Source:
+    """A task's table: its file, output column, input columns (default all others), known noise, Excel sheet."""
+
+    file: Path
+    output: str
+    inputs: tuple[str, ...] | None = None
+    noise: float | None = None
+    sheet: str | None = None
+
+    def read(self, task: str) -> Task:
+        """Return the table as a task, its columns checked; an error names the file."""
+        read = Task(read_table(self.file, self.sheet), self.output, self.inputs, noise=self.noise)
+        with _of(self.file):
+            _schema(task, read)
+        return read
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a job file asks for."""
+
+    path: Path
+    tasks: Mapping[str, Source]
+    test: Mapping[str, Source]
+    common: str | None
+    mappings: Mapping[str, Any]
+    mappings_given: Mapping[str, Any]
+    """The mappings as TOML has them."""
+    model: Mapping[str, Any]
+    """Further keywords of AlignedGP."""
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """Return the keywords of AlignedGP."""
+        return {"common": self.common, "mappings": dict(self.mappings) or None, **self.model}
+
+    def read(self) -> tuple[dict[str, Task], dict[str, Task]]:
+        """Return the tasks with their tables, and the test rows of those that have some; all of them checked."""
+        tasks = {name: source.read(name) for name, source in self.tasks.items()}
+        test = {}
+        for name, source in self.test.items():
+            test[name] = Task(read_table(source.file, source.sheet), source.output)
+            with _of(source.file):
+                read_inputs_and_output(_schema(name, tasks[name]), test[name])
+        return tasks, test
+
+    def digest(self) -> str:
+        """Return a checksum of all settings and of the files' contents: equal where a fit would be the same."""
+        settings = Settings(**{key: value for key, value in self.keywords.items() if key != "mappings"})
+        plain = {field.name: getattr(settings, field.name) for field in dataclasses.fields(Settings)}
+        plain |= {"mappings": dict(self.mappings_given), "progress": None}
+        said = {
+            kind: {name: {**dataclasses.asdict(one), "file": _checksum(one.file)} for name, one in sources.items()}
+            for kind, sources in (("tasks", self.tasks), ("test", self.test))
+        }
+        # The order of the tasks counts: it is that of the random streams.
+        text = json.dumps([plain, said, list(self.tasks)], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _schema(name: str, task: Task) -> TaskSchema:
+    """Return what a task looks like, or raise; what is only suspicious is told when it is fitted."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AligngpWarning)
+        return read_tasks({name: task})[0].schema
+
+
+@contextmanager
+def _of(file: Path) -> Iterator[None]:
+    """Let an error of the block name the file, and say how rows are counted."""
+    try:
+        yield
+    except DataError as error:
+        rows = " Row 0 is the first below the column names." if "counted from 0" in str(error) else ""
+        raise DataError(f"{file}: {error}{rows}") from None
+
+
+def _checksum(file: Path) -> str:
+    if not file.exists():
+        raise DataError(f"{missing_file(file)} Check the name and the folder.")
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
