@@ -22,7 +22,7 @@ from aligngp.kernels.radial import by_log_lengthscale, correlation, slope, squar
 
 TRAINED_ROWS = 600
 """Most rows, over all sources, on which hyperparameters are trained."""
-POSTERIOR_ROWS = 3000
+POSTERIOR_ROWS = 5000
 """Most rows, over all sources, on which the posterior conditions."""
 SCREENED_ROWS = 300
 """Most rows, over all sources, on which starts are compared."""
