@@ -6,12 +6,13 @@ Computations run in double precision inside the package's calls; JAX's process-w
 
 from importlib.metadata import version
 
-from aligngp import datasets, kernels, metrics, paper
+from aligngp import datasets, kernels, metrics, paper, plots
 from aligngp.data.tasks import Task
 from aligngp.errors import (
     AligngpError,
     AligngpWarning,
     DataError,
+    MissingPackageError,
     ModelFileError,
     NotFittedError,
     SettingError,
@@ -32,6 +33,7 @@ __all__ = [
     "Columns",
     "DataError",
     "Learned",
+    "MissingPackageError",
     "ModelFileError",
     "NotFittedError",
     "Prediction",
@@ -45,4 +47,5 @@ __all__ = [
     "load",
     "metrics",
     "paper",
+    "plots",
 ]

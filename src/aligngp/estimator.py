@@ -14,6 +14,7 @@ from aligngp.data.tables import listed
 from aligngp.data.tasks import TaskData, find_task, read_inputs, read_inputs_and_output, read_tasks
 from aligngp.ensemble import Ensemble
 from aligngp.errors import DataError, NotFittedError
+from aligngp.findings.advice import advice
 from aligngp.fit.adam import History
 from aligngp.fit.pipeline import ProgressOf
 from aligngp.kernels import as_kernel
@@ -21,6 +22,7 @@ from aligngp.metrics import scores
 from aligngp.model import Model
 from aligngp.parameters import resolve
 from aligngp.parts import Part
+from aligngp.plots import Plots
 from aligngp.prediction import Prediction, index_of
 from aligngp.progress import watched
 from aligngp.runtime import computes, computing
@@ -299,6 +301,18 @@ class AlignedGP:
     def summary(self) -> Summary:
         """Return tables of the tasks, mappings, noise, mixing and lengthscales, in the data's units."""
         return Summary(tables([(part.frame, resolve(part.model), part.rows) for part in self._distinct()]))
+
+    @property
+    def plot(self) -> Plots:
+        """Figures of the fitted model, such as ``gp.plot.observed("fine")``; they need the extra ``plot``."""
+        self._distinct()
+        return Plots(self)
+
+    @computes
+    def warnings(self, transfer: TransferReport | None = None) -> list[str]:
+        """Return a sentence on all that should be known of the fitted model: sources that hurt (of a transfer report),
+        intervals that do not hold, mappings that went far, noise at its bound, few rows."""
+        return advice(self, transfer)
 
     def __repr__(self) -> str:
         state = f"fitted to {', '.join(self._parts)}" if self._parts else "not fitted"
