@@ -74,6 +74,7 @@ def _at_training_rows(gp: View, part: Part, at: int) -> tuple[np.ndarray, np.nda
     return scaler.inverse(np.asarray(mean, float)), scaler.inverse_variance(np.asarray(variance, float))
 
 
+@computes
 def nu_g0(gp: View, task: str) -> float:
     """Return a task's fitted prior variance nu_g0 of the mapping, standardised, or raise where there is none."""
     part, at = mapped(gp, task)

@@ -39,8 +39,8 @@ def sweep(
     gp: View,
     task: str,
     inputs: str | Sequence[str] | None,
-    at: Mapping[str, float] | None,
-    span: Mapping[str, tuple[float, float]] | None,
+    at: Mapping[str, Any] | None,
+    span: Mapping[str, Any] | None,
     latent: bool,
 ) -> Sweep:
     """Return predictions over one or two inputs; see :func:`aligngp.plots.predictions`."""
@@ -78,9 +78,7 @@ class Dependence:
         return self.curves.mean(axis=0)
 
 
-def dependence(
-    gp: View, task: str, column: str, data: Any = None, span: tuple[float, float] | None = None
-) -> Dependence:
+def dependence(gp: View, task: str, column: str, data: Any = None, span: Any = None) -> Dependence:
     """Return the partial dependence of a task's noise-free mean on an input, averaged over rows.
 
     They are the training rows, or rows that are passed; of more than 100, as many at random.
@@ -120,9 +118,7 @@ def _middle(gp: View, task: str) -> np.ndarray:
     return part.frame.inputs[place].mean if tables is None else tables[place].X.mean(axis=0)
 
 
-def _ends(
-    gp: View, task: str, chosen: tuple[str, ...], span: Mapping[str, tuple[float, float]] | None
-) -> list[tuple[float, float]]:
+def _ends(gp: View, task: str, chosen: tuple[str, ...], span: Mapping[str, Any] | None) -> list[tuple[float, float]]:
     """Return the range of each input: as named, that of the training rows, or two deviations about their mean."""
     part, place = gp._part(task)
     names, scaler, tables = part.frame.tasks[place].columns, part.frame.inputs[place], tables_of(gp, part)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from aligngp.data.tables import did_you_mean, listed
 from aligngp.data.tasks import TaskData, read_inputs
 from aligngp.errors import DataError, NotFittedError, SettingError
-from aligngp.fit.adam import History
 from aligngp.parts import Part
 from aligngp.prediction import Prediction
 from aligngp.settings import Settings
 
 
+@runtime_checkable
 class View(Protocol):
     """What of :class:`aligngp.AlignedGP` is used here."""
 
@@ -39,11 +39,6 @@ class View(Protocol):
 
     def task_correlation(self) -> np.ndarray:
         """Return the correlation of the tasks' functions."""
-        ...
-
-    @property
-    def history(self) -> History:
-        """The objective while training."""
         ...
 
     def _distinct(self) -> list[Part]: ...

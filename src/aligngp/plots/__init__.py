@@ -6,7 +6,7 @@
 from aligngp.plots.accessor import Plots
 from aligngp.plots.alignment import aligned, nu_g0, residual
 from aligngp.plots.curves import partial_dependence, predictions
-from aligngp.plots.diagnostics import calibration, correlation, objective, relevance
+from aligngp.plots.diagnostics import calibration, correlation, objective, relevance, terms
 from aligngp.plots.diagonal import observed, predicted_against_observed
 
 __all__ = [
@@ -22,4 +22,5 @@ __all__ = [
     "predictions",
     "relevance",
     "residual",
+    "terms",
 ]

@@ -20,8 +20,8 @@ class Plots:
         task: str,
         inputs: str | Sequence[str] | None = None,
         *,
-        at: Mapping[str, float] | None = None,
-        span: Mapping[str, tuple[float, float]] | None = None,
+        at: Mapping[str, Any] | None = None,
+        span: Mapping[str, Any] | None = None,
         level: float = 0.95,
         latent: bool = False,
         ax: Any = None,
@@ -49,6 +49,10 @@ class Plots:
         """The objective while training, and its terms at the end."""
         return diagnostics.objective(self._gp, ax=ax)
 
+    def terms(self, *, ax: Any = None) -> Any:
+        """The terms of the objective at the fitted parameters."""
+        return diagnostics.terms(self._gp, ax=ax)
+
     def calibration(self, task: str, data: Any = None, *, ax: Any = None) -> Any:
         """Coverage of intervals of every level, and PIT values."""
         return diagnostics.calibration(self._gp, task, data, ax=ax)
@@ -61,8 +65,6 @@ class Plots:
         """How much each input can move a task's function, by the fitted lengthscales."""
         return diagnostics.relevance(self._gp, task, ax=ax)
 
-    def partial_dependence(
-        self, task: str, column: str, data: Any = None, *, span: tuple[float, float] | None = None, ax: Any = None
-    ) -> Any:
+    def partial_dependence(self, task: str, column: str, data: Any = None, *, span: Any = None, ax: Any = None) -> Any:
         """What an input does to the mean, averaged over rows."""
         return curves.partial_dependence(self._gp, task, column, data, span=span, ax=ax)

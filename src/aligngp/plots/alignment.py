@@ -13,7 +13,7 @@ from aligngp.errors import DataError, SettingError
 from aligngp.findings.alignment import Alignment, alignment
 from aligngp.findings.alignment import nu_g0 as fitted_nu_g0
 from aligngp.findings.view import View, column_of, mapped, mapped_tasks, output_name, tables_of
-from aligngp.plots.canvas import BLUE, GREY, LIGHT_BLUE, LIGHT_GREY, MARKERS, RED, TASKS, axes, shown
+from aligngp.plots.canvas import BLUE, GREY, LIGHT_BLUE, LIGHT_GREY, MARKERS, RED, TASKS, axes, below, shown
 
 _HALF = float(ndtri(0.975))
 
@@ -52,7 +52,7 @@ def aligned(gp: View, task: str, data: Any = None, *, columns: Sequence[str] | N
             linestyle="none", label="posterior mean, 95% bars")  # fmt: skip
     ax.set_xlabel(shown(found.columns[chosen[0]]))
     ax.set_title(f"{shown(task)}: aligned inputs", fontsize=10)
-    ax.legend(frameon=False, fontsize=8.5, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=3)
+    below(ax)
     return ax
 
 
@@ -75,7 +75,9 @@ def residual(gp: View, task: str, data: Any = None, *, against: str | None = Non
     ax.set_xlabel(standardised if against is None else shown(against))
     ax.set_ylabel("posterior − prior mapping (sd)")
     ax.set_title(f"{shown(task)}: residual of the mapping", fontsize=10)
-    ax.legend(frameon=False, fontsize=9, title="common input", title_fontsize=9)
+    ax.legend(
+        frameon=False, fontsize=9, title="common input", title_fontsize=9, loc="upper left", bbox_to_anchor=(1, 1)
+    )
     return ax
 
 
@@ -99,7 +101,7 @@ def nu_g0(gps: View | Iterable[View], task: str | None = None, *, ax: Any = None
     values = [np.array([fitted_nu_g0(gp, name) for gp in fits]) for name in names]
     ax = axes(ax, (1.8 + 1.4 * len(names), 3.8))
     for place, found in enumerate(values, start=1):
-        if np.ptp(found) > 0:
+        if len(found) > 2 and np.ptp(found) > 0:
             (body,) = ax.violinplot(np.log10(found), [place], showextrema=False)["bodies"]
             body.set(facecolor=LIGHT_BLUE, alpha=1.0)
         aside = 0.12 * np.linspace(-1, 1, len(found)) if len(found) > 1 else np.zeros(1)

@@ -7,7 +7,7 @@ from typing import Any
 from aligngp.errors import MissingPackageError, SettingError
 
 BLUE, LIGHT_BLUE = "#1f5fa8", "#b5cfe8"
-RED, ORANGE, GREEN, GREY, LIGHT_GREY = "#c8352b", "#dd8a1c", "#2f8a5b", "0.35", "0.82"
+RED, ORANGE, GREEN, GREY, LIGHT_GREY = "#c8352b", "#dd8a1c", "#2f8a5b", "0.35", "0.72"
 TASKS = (BLUE, ORANGE, GREEN, RED, "#7a4fa3", "#8c6239", "#d1659e", "#5c6b73")
 """Colours of series; they differ in lightness too."""
 MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*")
@@ -41,6 +41,22 @@ def axes(ax: Any, size: tuple[float, float] = (5.2, 3.8)) -> Any:
 def shown(name: str) -> str:
     """Return a name of a task or column as text that matplotlib does not take for a formula."""
     return name.replace("$", r"\$")
+
+
+def below(ax: Any) -> None:
+    """Put the legend below the axes and their label, where it hides nothing, however high they are."""
+    from matplotlib.transforms import ScaledTranslation
+
+    lower = ax.transAxes + ScaledTranslation(0.0, -0.45, ax.figure.dpi_scale_trans)  # inches
+    number = len(ax.get_legend_handles_labels()[1])
+    ax.legend(
+        frameon=False,
+        fontsize=8.5,
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0.0),
+        bbox_transform=lower,
+        ncols=min(number, 4),
+    )
 
 
 def held(values: dict[str, float]) -> str:

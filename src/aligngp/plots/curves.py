@@ -9,7 +9,7 @@ import numpy as np
 
 from aligngp.findings.sweeps import Sweep, dependence, sweep
 from aligngp.findings.view import View, output_name, tables_of
-from aligngp.plots.canvas import BLUE, GREY, LIGHT_BLUE, axes, held, pyplot, shown
+from aligngp.plots.canvas import BLUE, GREY, LIGHT_BLUE, axes, below, held, pyplot, shown
 
 _LEVELS = 12
 
@@ -19,8 +19,8 @@ def predictions(
     task: str,
     inputs: str | Sequence[str] | None = None,
     *,
-    at: Mapping[str, float] | None = None,
-    span: Mapping[str, tuple[float, float]] | None = None,
+    at: Mapping[str, Any] | None = None,
+    span: Mapping[str, Any] | None = None,
     level: float = 0.95,
     latent: bool = False,
     ax: Any = None,
@@ -44,9 +44,7 @@ def predictions(
     return ax
 
 
-def partial_dependence(
-    gp: View, task: str, column: str, data: Any = None, *, span: tuple[float, float] | None = None, ax: Any = None
-) -> Any:
+def partial_dependence(gp: View, task: str, column: str, data: Any = None, *, span: Any = None, ax: Any = None) -> Any:
     """Draw what an input does to a task's mean: a thin curve for every row's other inputs, and their average.
 
     The rows are the training rows, or ``data``; of more than 100, as many at random.
@@ -99,8 +97,7 @@ def _surface(gp: View, task: str, found: Sweep, half: np.ndarray, band: str, ax:
     ax.set_ylabel(shown(found.columns[1]))
     ax.set_xlim(x[0], x[-1])
     ax.set_ylim(z[0], z[-1])
-    # Below the axes: on the surface it would hide what it explains.
-    ax.legend(frameon=False, fontsize=8.5, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
+    below(ax)
 
 
 def _training(gp: View, task: str, found: Sweep) -> tuple[np.ndarray, np.ndarray] | None:

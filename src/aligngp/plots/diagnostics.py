@@ -11,32 +11,54 @@ from aligngp.errors import SettingError
 from aligngp.findings.known import LEVELS, binomial_interval, coverage_curve, histogram, known
 from aligngp.findings.relevance import relevance as found_relevance
 from aligngp.findings.view import View, tables_of
-from aligngp.plots.canvas import BLUE, GREY, LIGHT_BLUE, ORANGE, RED, axes, shown
+from aligngp.parts import one_history
+from aligngp.plots.canvas import BLUE, GREY, LIGHT_BLUE, ORANGE, RED, axes, below, pyplot, shown
 
 
 def objective(gp: View, *, ax: Any = None) -> Any:
-    """Draw the objective while training and beside it, as bars, its terms at the fitted parameters.
+    """Draw the objective while training and, in a panel beside it, its terms at the end (see :func:`terms`).
 
-    The terms (``gp.elbo()``) are those of all training rows at the end: only the total is known on the way. They stand
-    in ``ax.child_axes[0]``, and are left out where the model came from a file, without its training rows.
+    Only the total is known on the way. The terms are left out where ``ax`` is passed, or where the model came from a
+    file, without the training rows that they are summed over.
     """
     parts = gp._distinct()
     if any(isinstance(part.model, Ensemble) for part in parts):
         raise SettingError(
             "objective: a mixture of exact GPs (calibration='auto') has no one objective that is followed while "
-            "training. gp.elbo() gives the evidence of each task, gp.summary() the weights of its forms."
+            "training. gp.plot.terms() draws the evidence of each task, gp.summary() has the weights of its forms."
         )
-    history = gp.history
-    has_terms = tables_of(gp, parts[0]) is not None
-    ax = axes(ax, (7.6, 3.6) if has_terms else (5.2, 3.6))
+    history = one_history([part.fitted.history for part in parts])
+    if ax is None and tables_of(gp, parts[0]) is not None:
+        _, (ax, beside) = pyplot().subplots(1, 2, figsize=(8.4, 3.6), width_ratios=(3, 2), layout="constrained")
+        terms(gp, ax=beside)
+    ax = axes(ax, (5.2, 3.6))
     ax.plot(history.iteration, history.objective, color=BLUE, linewidth=1.2)
     ax.set_ylim(*_without_start(history.objective))
     ax.set_xlabel("iteration")
     ax.set_ylabel("objective")
     seconds = float(max(history.seconds, default=0.0))
     ax.set_title(f"{len(history.iteration)} iterations in {seconds:.1f} s", fontsize=10)
-    if has_terms:
-        _terms(gp.elbo(), ax)
+    return ax
+
+
+def terms(gp: View, *, ax: Any = None) -> Any:
+    """Draw the terms of the objective at the fitted parameters (``gp.elbo()``) as bars, as they enter the total.
+
+    Penalties are subtracted, so they point to the left.
+    """
+    signed = {name: -value if _subtracted(name) else value for name, value in gp.elbo().items()}
+    ax = axes(ax, (5.2, 1.2 + 0.34 * len(signed)))
+    names, values = list(signed), np.array(list(signed.values()))
+    colours = [GREY if name == "total" else BLUE if value >= 0 else RED for name, value in signed.items()]
+    ax.barh(range(len(names)), values, color=colours, height=0.65)
+    ax.axvline(0.0, color=GREY, linewidth=0.8)
+    signs = ["− " if _subtracted(name) else "" for name in names]
+    ax.set_yticks(range(len(names)), [s + shown(name).replace("_", " ") for s, name in zip(signs, names, strict=True)])
+    ax.tick_params(axis="y", length=0)
+    ax.invert_yaxis()
+    ax.spines["left"].set_visible(False)
+    ax.set_xlabel("contribution to the objective")
+    ax.set_title("terms at the end", fontsize=10)
     return ax
 
 
@@ -61,7 +83,7 @@ def calibration(gp: View, task: str, data: Any = None, *, ax: Any = None) -> Any
     ax.set_box_aspect(1)
     words = {"left out": "training rows, each left out", "held out": "training rows, held out", "test": "test rows"}
     ax.set_title(f"{shown(task)}: {len(pit)} {words[found.kept]}", fontsize=10)
-    ax.legend(frameon=False, fontsize=8.5, loc="upper left")
+    below(ax)
     inset = ax.inset_axes((0.62, 0.11, 0.36, 0.27))
     density, edges = histogram(pit)
     inset.bar(edges[:-1], density, np.diff(edges), align="edge", color=BLUE, alpha=0.8, edgecolor="white")
@@ -105,42 +127,27 @@ def relevance(gp: View, task: str, *, ax: Any = None) -> Any:
     :mod:`aligngp.findings.relevance`).
     """
     found = found_relevance(gp, task)
-    groups = [(f"{shown(name)}", value, BLUE) for name, value in zip(found.common_columns, found.common, strict=False)]
-    own = [(f"{shown(name)}", value, ORANGE) for name, value in zip(found.columns, found.own, strict=False)]
-    bars = [*groups, *own]
-    ax = axes(ax, (5.0, 1.4 + 0.32 * len(bars)))
-    places = [place + (0.5 if place >= len(groups) and groups else 0.0) for place in range(len(bars))]
-    for label, at, colour in (("through the common domain", groups, BLUE), ("own inputs", own, ORANGE)):
-        if at:
-            start = 0 if at is groups else len(groups)
-            ax.barh(
-                places[start : start + len(at)], [value for _, value, _ in at], color=colour, height=0.7, label=label
-            )
-    ax.set_yticks(places, [name for name, _, _ in bars])
+    groups = [
+        ("through the common domain", BLUE, list(zip(found.common_columns, found.common, strict=False))),
+        ("own inputs", ORANGE, list(zip(found.columns, found.own, strict=False))),
+    ]
+    groups = [group for group in groups if group[2]]
+    number = sum(len(bars) for *_, bars in groups)
+    ax = axes(ax, (5.0, 1.6 + 0.32 * number))
+    places: list[float] = []
+    for label, colour, bars in groups:
+        start = places[-1] + 1.5 if places else 0.0  # a gap between the groups
+        own = [start + place for place in range(len(bars))]
+        ax.barh(own, [value for _, value in bars], color=colour, height=0.7, label=label)
+        places += own
+    ax.set_yticks(places, [shown(name) for *_, bars in groups for name, _ in bars])
     ax.tick_params(axis="y", length=0)
     ax.invert_yaxis()
     ax.set_xlim(left=0)
     ax.set_xlabel("typical slope: sd of the output for one sd of the input")
     ax.set_title(f"{shown(task)}: relevance by lengthscale", fontsize=10)
-    ax.legend(frameon=False, fontsize=8.5)
+    below(ax)
     return ax
-
-
-def _terms(terms: dict[str, float], ax: Any) -> None:
-    """Draw the terms beside the curve, as they enter the total: penalties are subtracted from it."""
-    signed = {name: -value if _subtracted(name) else value for name, value in terms.items()}
-    inset = ax.inset_axes((1.42, 0.0, 0.55, 1.0))
-    names, values = list(signed), np.array(list(signed.values()))
-    colours = [GREY if name == "total" else BLUE if value >= 0 else RED for name, value in signed.items()]
-    inset.barh(range(len(names)), values, color=colours, height=0.65)
-    inset.axvline(0.0, color=GREY, linewidth=0.8)
-    signs = ["− " if _subtracted(name) else "" for name in names]
-    labels = [sign + shown(name).replace("_", " ") for sign, name in zip(signs, names, strict=True)]
-    inset.set_yticks(range(len(names)), labels)
-    inset.tick_params(axis="y", length=0, labelsize=8.5)
-    inset.invert_yaxis()
-    inset.spines[["top", "right", "left"]].set_visible(False)
-    inset.set_title("terms at the end", fontsize=10)
 
 
 def _subtracted(name: str) -> bool:
