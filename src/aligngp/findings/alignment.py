@@ -32,8 +32,15 @@ class Alignment:
     prior: np.ndarray
     mean: np.ndarray
     variance: np.ndarray
+    centre: np.ndarray
+    """Means (D,) of the common task's inputs."""
     scale: np.ndarray
     """Standard deviations (D,) of the common task's inputs."""
+
+    @property
+    def standardised(self) -> np.ndarray:
+        """What the prior mapping says (n, D), in standard deviations from the mean of the common task's inputs."""
+        return (self.prior - self.centre) / self.scale
 
     @property
     def moved(self) -> np.ndarray:
@@ -50,15 +57,15 @@ class Alignment:
 def alignment(gp: View, task: str, data: Any = None) -> Alignment:
     """Return prior and posterior aligned inputs of the training rows of a mapped task, or of rows that are passed."""
     part, at = mapped(gp, task)
-    columns, scale = part.frame.common_columns, part.frame.aligned_scaler().scale
+    columns, scaler = part.frame.common_columns, part.frame.aligned_scaler()
     if data is not None:
         X, _ = read_inputs(part.frame.tasks[at], data)
         if not len(X):
             raise DataError(f"task {task!r}: there is no row. Pass at least one.")
-        return Alignment(task, columns, X, gp.nominal(task, X), *gp.aligned(task, X), scale)
+        return Alignment(task, columns, X, gp.nominal(task, X), *gp.aligned(task, X), scaler.mean, scaler.scale)
     X = training_rows(gp, task, "data=").X
     prior = part.frame.priors[at].nominal(X, task, training=True)
-    return Alignment(task, columns, X, prior, *_at_training_rows(gp, part, at), scale)
+    return Alignment(task, columns, X, prior, *_at_training_rows(gp, part, at), scaler.mean, scaler.scale)
 
 
 def _at_training_rows(gp: View, part: Part, at: int) -> tuple[np.ndarray, np.ndarray]:

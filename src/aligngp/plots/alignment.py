@@ -68,7 +68,7 @@ def residual(gp: View, task: str, data: Any = None, *, against: str | None = Non
     ax = axes(ax)
     ax.axhline(0.0, color=GREY, linewidth=0.8, zorder=0)
     for d, column in enumerate(found.columns):
-        x = (found.prior[:, d] - part.frame.aligned_scaler().mean[d]) / found.scale[d] if own is None else own
+        x = found.standardised[:, d] if own is None else own
         ax.errorbar(x, found.moved[:, d], _HALF * found.std[:, d], fmt=MARKERS[d % len(MARKERS)], markersize=5,
                     color=TASKS[d % len(TASKS)], elinewidth=0.8, label=shown(column))  # fmt: skip
     standardised = "the prior mapping's input (standardised)"
