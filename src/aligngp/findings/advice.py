@@ -61,7 +61,7 @@ def far_outside(gp: View, task: str, X: np.ndarray) -> str | None:
     worst = int(np.argmax(outside.sum(axis=0)))
     low, high = tables[at].X[:, worst].min(), tables[at].X[:, worst].max()
     return (
-        f"task {task!r}: {_rows(int(outside.any(axis=1).sum()), len(X))} to predict far outside its training rows, "
+        f"Task {task!r}: {_rows(int(outside.any(axis=1).sum()), len(X))} to predict far outside its training rows, "
         f"mostly in {columns[worst]!r}, which was trained on {low:.4g} to {high:.4g}. Predictions there rest on the "
         "model alone; add training rows there."
     )
@@ -84,13 +84,14 @@ def _hurting(report: TransferReport) -> Iterator[str]:
 def _coverage(found: Known) -> Iterator[str]:
     size, inside = len(found.y), found.inside
     lower, upper = binomial_interval(size, np.array([0.95]), _SURE)
-    if not lower[0] <= inside / size <= upper[0]:
-        narrow = inside / size < 0.95
-        yield (
-            f"task {found.task!r}: {inside} of {size} {found.kept.replace('test', 'test rows')} outputs lie inside "
-            f"their 95% intervals, which are too {'narrow' if narrow else 'wide'}. "
-            + ("Trust them less, and add rows where errors are large." if narrow else "They are cautious.")
-        )
+    if lower[0] <= inside / size <= upper[0]:
+        return
+    rows = {"left out": "left-out rows", "held out": "held-out rows", "test": "test rows"}[found.kept]
+    start = f"Task {found.task!r}: the 95% intervals hold {inside} of {size} {rows}"
+    if inside / size < 0.95:
+        yield f"{start}, so they are too narrow. Trust them less, and add rows where errors are large."
+    else:
+        yield f"{start}, so they are wider than they need to be."
 
 
 def _mapping(gp: View, found: Alignment) -> Iterator[str]:
@@ -102,7 +103,7 @@ def _mapping(gp: View, found: Alignment) -> Iterator[str]:
     if far.any():
         column = found.columns[int(np.argmax(far.sum(axis=0)))]
         yield (
-            f"task {found.task!r}: the aligned inputs of {_rows(int(far.any(axis=1).sum()), len(far))} lie far from "
+            f"Task {found.task!r}: the aligned inputs of {_rows(int(far.any(axis=1).sum()), len(far))} lie far from "
             f"the data of the common task {common.name!r}, mostly in {column!r}. Little can be learned from it there; "
             "check the prior mapping and its units."
         )
@@ -111,7 +112,7 @@ def _mapping(gp: View, found: Alignment) -> Iterator[str]:
     if rows:
         at, column = np.unravel_index(int(np.argmax(size)), size.shape)
         yield (
-            f"task {found.task!r}: calibration moved the aligned inputs of {_rows(rows, len(size))} by more than one "
+            f"Task {found.task!r}: calibration moved the aligned inputs of {_rows(rows, len(size))} by more than one "
             f"standard deviation of the common inputs, most by {size[at, column]:.2g} in "
             f"{found.columns[int(column)]!r}. The prior mapping may be wrong there: gp.plot.aligned({found.task!r})."
         )
@@ -124,12 +125,12 @@ def _noise(gp: View, part: Part, at: int) -> Iterator[str]:
     variance = float(part.frame.training_outputs[at, 1]) / scale**2
     if noise <= _NEAR_FLOOR * NOISE_FLOOR:
         yield (
-            f"task {name!r}: its noise is at the lower bound (standard deviation {np.sqrt(noise) * scale:.2g}). This "
+            f"Task {name!r}: its noise is at the lower bound (standard deviation {np.sqrt(noise) * scale:.2g}). This "
             "is right for outputs without noise, as a simulation's are; for measurements pass agp.Task(..., noise=...)."
         )
     elif variance > 0 and noise >= _NEAR_ALL * variance:
         yield (
-            f"task {name!r}: nearly all of its output ({noise / variance:.0%} of the variance) is taken for noise, so "
+            f"Task {name!r}: nearly all of its output ({noise / variance:.0%} of the variance) is taken for noise, so "
             "the inputs explain next to nothing. Check that they belong to these outputs, or add rows."
         )
 
@@ -149,7 +150,7 @@ def _few(part: Part, at: int) -> Iterator[str]:
     if rows < FEW_ROWS:
         name, inputs = part.frame.names[at], len(part.frame.tasks[at].columns)
         yield (
-            f"task {name!r}: {rows} training row{'' if rows == 1 else 's'} for {inputs} "
+            f"Task {name!r}: {rows} training row{'' if rows == 1 else 's'} for {inputs} "
             f"input{'' if inputs == 1 else 's'}. Scores and intervals that rest on so few rows are rough."
         )
 

@@ -13,14 +13,14 @@ from aligngp.findings.known import LEVELS, Known, binomial_interval, coverage_cu
 from aligngp.findings.relevance import Relevance
 from aligngp.findings.sweeps import Sweep
 from aligngp.fit.adam import History
-from aligngp.report.markup import for_plotly, number
+from aligngp.report.markup import for_plotly
 
 BLUE, RED, ORANGE, GREY = "#3b82c4", "#d5473c", "#d98a1f", "#8a8f98"
 _BAND, _FAINT = "rgba(59,130,196,0.22)", "rgba(138,143,152,0.55)"
 _SERIES = (BLUE, ORANGE, "#3f9d6d", RED, "#8f6bb8", "#a07a4c", "#cf6fa4", GREY)
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "pentagon")
 _HALF = float(ndtri(0.975))
-MOST_POINTS = 1000
+MOST_POINTS = 400
 """Most points of one figure: more make the page slow."""
 
 Figure = dict[str, Any]
@@ -43,7 +43,6 @@ def observed(found: Known, output: str) -> Figure:
         ],
         f"observed {name}",
         f"predicted {name}",
-        for_plotly(found.task),
     )
 
 
@@ -59,7 +58,7 @@ def coverage(found: Known) -> Figure:
             "hovertemplate": "%{x:.0%} intervals hold %{y:.0%}<extra></extra>",
         },
     ]
-    figure = _figure(data, "probability of the interval", "share of outputs inside", for_plotly(found.task))
+    figure = _figure(data, "probability of the interval", "share of outputs inside")
     figure["layout"]["xaxis"] |= {"range": [0, 1], "tickformat": ".0%"}
     figure["layout"]["yaxis"] |= {"range": [0, 1.02], "tickformat": ".0%"}
     return figure
@@ -78,8 +77,7 @@ def pit(found: Known) -> Figure:
         "hovertemplate": "%{y:.2f}<extra></extra>",
     }
     flat = _line(np.array([0.0, 1.0]), np.ones(2), GREY, "right", width=1)
-    title = for_plotly(found.task)
-    figure = _figure([bars, flat], "probability integral transform", "density", title)
+    figure = _figure([bars, flat], "probability integral transform", "density")
     figure["layout"]["xaxis"]["range"] = [0, 1]
     return figure
 
@@ -122,7 +120,7 @@ def _aligned(found: Alignment, pair: tuple[int, ...], dots: np.ndarray | None, y
         data.insert(
             0, {**_points(dots[:, 0], dots[:, 1], _FAINT, "rows of the common task", size=4), "hoverinfo": "skip"}
         )
-    figure = _figure(data, columns[0], columns[1] if len(pair) == 2 else "observed output", for_plotly(found.task))
+    figure = _figure(data, columns[0], columns[1] if len(pair) == 2 else "observed output")
     return {"name": " and ".join(found.columns[d] for d in pair), **figure}
 
 
@@ -137,7 +135,7 @@ def residual(found: Alignment) -> Figure:
         points["error_y"] = {"type": "data", "array": bars, "thickness": 1, "width": 0, "color": _FAINT}
         points["hovertemplate"] = "moved by %{y:.3g} ± %{error_y.array:.3g} sd<extra></extra>"
         data.append(points)
-    return _figure(data, "input by the prior mapping (sd)", "posterior − prior (sd)", for_plotly(found.task))
+    return _figure(data, "input by the prior mapping (sd)", "posterior − prior (sd)")
 
 
 def correlation(names: tuple[str, ...], values: np.ndarray) -> Figure:
@@ -156,13 +154,13 @@ def correlation(names: tuple[str, ...], values: np.ndarray) -> Figure:
         "hovertemplate": "%{y} and %{x}: %{text}<extra></extra>",
         "colorbar": {"tickvals": [-1, 0, 1], "thickness": 10, "outlinewidth": 0},
     }
-    figure = _figure([heat], "", "", "")
+    figure = _figure([heat], "", "")
     figure["layout"]["yaxis"] |= {"autorange": "reversed", "type": "category"}
     figure["layout"]["xaxis"]["type"] = "category"
     return figure
 
 
-def prediction(found: Sweep, task: str, output: str, table: TaskData | None) -> Figure:
+def prediction(found: Sweep, output: str, table: TaskData | None) -> Figure:
     """Return mean and 95% band over one input; training rows where the task has no other."""
     (x,), (column,) = found.axes, found.columns
     lower, upper = found.prediction.interval(0.95)
@@ -170,7 +168,7 @@ def prediction(found: Sweep, task: str, output: str, table: TaskData | None) -> 
     if table is not None and not found.held:
         rows = _some(len(table.y))
         data.append(_points(table.X[rows, 0], table.y[rows], GREY, "training rows", "x", 6))
-    figure = _figure(data, for_plotly(column), for_plotly(output), for_plotly(task))
+    figure = _figure(data, for_plotly(column), for_plotly(output))
     return {"name": column, **figure}
 
 
@@ -187,7 +185,7 @@ def relevance(found: Relevance) -> Figure:
         labels += list(zip(at, columns, strict=True))
         data.append({"type": "bar", "orientation": "h", "x": values, "y": at, "name": label, "width": 0.75,
                      "marker": {"color": colour}, "hovertemplate": "%{x:.3g}<extra></extra>"})  # fmt: skip
-    figure = _figure(data, "sd of the output for one sd of the input", "", for_plotly(found.task))
+    figure = _figure(data, "sd of the output for one sd of the input", "")
     figure["layout"]["yaxis"] |= {
         "tickvals": [at for at, _ in labels],
         "ticktext": [for_plotly(name) for _, name in labels],
@@ -202,7 +200,7 @@ def objective(history: History) -> Figure:
     """Return the objective while training."""
     keep = _some(len(history.iteration))
     curve = _line(history.iteration[keep], history.objective[keep], BLUE, "objective")
-    figure = _figure([curve], "iteration", "objective", "")
+    figure = _figure([curve], "iteration", "objective")
     values = history.objective[np.isfinite(history.objective)]
     if len(values) >= 20:  # a start far below the rest would flatten what follows it
         low, high = float(np.quantile(values, 0.1)), float(values.max())
@@ -222,37 +220,35 @@ def terms(values: dict[str, float]) -> Figure:
     found = list(signed.values())
     colours = [GREY if name == "total" else BLUE if value >= 0 else RED for name, value in signed.items()]
     bars = {"type": "bar", "orientation": "h", "x": found, "y": names, "marker": {"color": colours},
-            "text": [number(value) for value in found], "hovertemplate": "%{y}: %{x:.5g}<extra></extra>"}  # fmt: skip
-    figure = _figure([bars], "contribution to the objective", "", "")
+            "hovertemplate": "%{y}: %{x:.5g}<extra></extra>"}  # fmt: skip
+    figure = _figure([bars], "contribution to the objective", "")
     figure["layout"]["yaxis"] |= {"autorange": "reversed", "showgrid": False}
     figure["layout"]["height"] = 130 + 30 * len(names)
     return figure
 
 
-def _figure(data: list[dict[str, Any]], x: str, y: str, title: str) -> Figure:
+def _figure(data: list[dict[str, Any]], x: str, y: str) -> Figure:
     layout = {
         "height": 340,
-        "margin": {"l": 8, "r": 8, "t": 34 if title else 10, "b": 8},
+        "margin": {"l": 8, "r": 8, "t": 10, "b": 8},
         "xaxis": {"title": {"text": x}, "automargin": True, "zeroline": False},
         "yaxis": {"title": {"text": y}, "automargin": True, "zeroline": False},
         "legend": {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0},
         "showlegend": sum(bool(trace.get("name")) and trace.get("showlegend", True) for trace in data) > 1,
         "bargap": 0.25,
     }
-    if title:
-        layout["title"] = {"text": title, "x": 0, "xref": "paper", "font": {"size": 14}}
     return {"data": data, "layout": layout}
 
 
 def _line(
-    x: np.ndarray, y: np.ndarray, colour: str, name: str, *, width: float = 2, shown: bool = True
+    x: np.ndarray, y: np.ndarray, colour: str, name: str, *, width: int = 2, shown: bool = True
 ) -> dict[str, Any]:
     line = {"type": "scatter", "mode": "lines", "x": x, "y": y, "name": name, "line": {"color": colour, "width": width}}
     return line if shown else {**line, "showlegend": False, "hoverinfo": "skip"}
 
 
 def _points(
-    x: np.ndarray, y: np.ndarray, colour: str, name: str, symbol: str = "circle", size: float = 6
+    x: np.ndarray, y: np.ndarray, colour: str, name: str, symbol: str = "circle", size: int = 6
 ) -> dict[str, Any]:
     marker = {"color": colour, "symbol": symbol, "size": size}
     return {"type": "scatter", "mode": "markers", "x": x, "y": y, "name": name, "marker": marker}
@@ -269,3 +265,8 @@ def _band(x: np.ndarray, lower: np.ndarray, upper: np.ndarray, name: str) -> lis
 def _some(size: int) -> np.ndarray:
     """Return row numbers, evenly thinned where there are too many to draw."""
     return np.linspace(0, size - 1, min(size, MOST_POINTS)).astype(int)
+
+
+def thinned(size: int) -> str:
+    """Return what a caption adds where not all points are drawn."""
+    return f", {MOST_POINTS} of them drawn" if size > MOST_POINTS else ""

@@ -71,9 +71,9 @@ def figure(caption: str, *variants: dict[str, Any]) -> Markup:
     """Return a figure: Plotly's data and layout as JSON, of which a reader chooses one by ``name``."""
     return tag(
         "figure",
+        tag("figcaption", caption),
         tag("div", class_="plot", role="img", aria__label=caption),
         Markup(f'<script type="application/json">{as_json(variants)}</script>'),
-        tag("figcaption", caption),
     )
 
 

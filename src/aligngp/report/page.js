@@ -13,6 +13,8 @@
     return { ink: value("ink"), grid: value("grid"), rule: value("rule"), panel: value("panel") };
   };
 
+  const heightOf = (layout) => (printing ? Math.min(layout.height, 300) : layout.height);
+
   const themed = (layout) => {
     const chosen = colours();
     const result = structuredClone(layout);
@@ -22,12 +24,15 @@
     for (const key of Object.keys(result)) {
       if (/^[xy]axis\d*$/.test(key)) Object.assign(result[key], { gridcolor: chosen.grid, linecolor: chosen.rule });
     }
-    if (printing) Object.assign(result, { width: printWidth, height: Math.min(result.height, 300), autosize: false });
+    // The element has the height: Plotly fits figures to it whenever the window changes.
+    if (printing) Object.assign(result, { width: printWidth, height: heightOf(layout), autosize: false });
+    else delete result.height;
     return result;
   };
 
   const draw = (figure) => {
     const variant = figure.variants[figure.shown];
+    figure.place.style.height = heightOf(variant.layout) + "px";
     return Plotly.react(figure.place, structuredClone(variant.data), themed(variant.layout), {
       displayModeBar: false,
       responsive: true,
@@ -51,7 +56,7 @@
         figure.shown = select.selectedIndex;
         draw(figure);
       });
-      node.prepend(select);
+      figure.place.before(select);
     }
   }
 

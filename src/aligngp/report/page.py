@@ -16,6 +16,7 @@ from aligngp.estimator import AlignedGP
 from aligngp.report.content import Content, collect
 from aligngp.report.markup import Markup, joined, tag
 from aligngp.report.sections import sections
+from aligngp.runtime import computes
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 """What a browser lets the page do: run what stands in it, fetch nothing."""
@@ -57,6 +58,7 @@ def write(
     return target
 
 
+@computes
 def html(content: Content, script: str) -> str:
     """Return the page; ``script`` is plotly.js."""
     names = ", ".join(content.names)

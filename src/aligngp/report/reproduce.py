@@ -76,7 +76,7 @@ def _columns(content: Content, task: str) -> str:
 
 
 def _written(value: Any) -> str:
-    """Return a setting as it is written in Python: a function goes by its name, which says no address."""
+    """Return a setting as it is written in Python: a function goes by its name, if it has one."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key!r}: {_written(one)}" for key, one in value.items()) + "}"
     if isinstance(value, Affine):
@@ -88,5 +88,6 @@ def _written(value: Any) -> str:
     if isinstance(value, AbstractKernel):
         return f"...  # {type(value).__name__}"
     if callable(value):
-        return getattr(value, "__name__", type(value).__name__)
+        name = getattr(value, "__name__", "")
+        return name if name.isidentifier() else "..."
     return repr(value)

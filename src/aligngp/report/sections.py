@@ -94,7 +94,10 @@ def _scores(content: Content) -> list[Markup]:
     )
     headings = ("task", "rows", *(name.upper() for name in _SCORES), "inside 95%")
     drawn = [
-        figure(_caption(one, "predicted against observed"), figures.observed(one, output_name(content.gp, one.task)))
+        figure(
+            _caption(one, "predicted against observed") + figures.thinned(len(one.y)),
+            figures.observed(one, output_name(content.gp, one.task)),
+        )
         for one in found
     ]
     return [table(headings, rows, numeric=2), tag("p", note, class_="soft"), _side_by_side(drawn)]
@@ -131,7 +134,7 @@ def _transfer(content: Content) -> list[Markup]:
                     for score in ("smse", "nlpd", "crps")
                     for side in ("with", "without")
                 ),
-                entry.verdict,
+                entry.verdict.removeprefix("makes "),
             )
             for entry in (*content.transfer.rows, *(content.transfer.together if len(content.names) > 2 else ()))
         ]
@@ -160,7 +163,7 @@ def _inputs(content: Content) -> list[Markup]:
     drawn = []
     for task in content.names:
         output, rows = output_name(content.gp, task), content.tables.get(task)
-        variants = [figures.prediction(one, task, output, rows) for one in content.sweeps[task]]
+        variants = [figures.prediction(one, output, rows) for one in content.sweeps[task]]
         part, at = content.part(task)
         more = len(part.frame.tasks[at].columns) - MOST_INPUTS
         caption = f"{task}: prediction over one input, the others at their means"

@@ -58,7 +58,7 @@ def scored(one: Known) -> str:
         deviation = number(float(np.sqrt(one.training[1])))
         text += f", where the training outputs have a standard deviation of {deviation}"
         text += (
-            f": {1.0 - values['smse']:.1%} of the variance is explained"
+            f": {_share(1.0 - values['smse'])} of the variance is explained"
             if values["smse"] < 1.0
             else ": no better than their mean"
         )
@@ -80,6 +80,10 @@ def mapping(found: Alignment) -> str:
 def _predictions(content: Content, task: str) -> list[str]:
     found = [scored(one[task]) for one in (content.test, content.left_out) if task in one]
     return [f"Task '{task}': {sentence[0].lower()}{sentence[1:]}" for sentence in found]
+
+
+def _share(value: float) -> str:
+    return "more than 99.9%" if value > 0.999 else f"{value:.1%}"
 
 
 def _count(number: int, noun: str, plural: str = "s") -> str:
