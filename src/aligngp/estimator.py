@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,8 +14,8 @@ from aligngp import archive, parts, storage
 from aligngp.data.tables import listed
 from aligngp.data.tasks import TaskData, find_task, read_inputs, read_inputs_and_output, read_tasks
 from aligngp.ensemble import Ensemble
-from aligngp.errors import DataError, NotFittedError
-from aligngp.findings.advice import advice
+from aligngp.errors import AligngpWarning, DataError, NotFittedError
+from aligngp.findings.advice import advice, far_outside
 from aligngp.fit.adam import History
 from aligngp.fit.pipeline import ProgressOf
 from aligngp.kernels import as_kernel
@@ -170,11 +171,13 @@ class AlignedGP:
         """Predict a task at new rows, in the data's units; ``latent=True`` leaves the noise variance out.
 
         Frames are matched by column names, arrays by position. Where the mapping is stochastic and the kernel is not
-        SE, ``num_samples`` draws of the aligned inputs are taken.
+        SE, ``num_samples`` draws of the aligned inputs are taken. Rows far outside the training rows are warned of.
         """
         part, at = self._part(task)
         draws = whole("num_samples", num_samples)
         X, kind = read_inputs(part.frame.tasks[at], data)
+        if (told := far_outside(self, task, X)) is not None:
+            warnings.warn(told, AligngpWarning, stacklevel=3)  # computes() stands between here and the caller
         found = parts.predicted(part, at, X, latent=latent, num_samples=draws, seed=self.settings.seed)
         return Prediction(task, found.mean, found.variance, kind, found.covariance, found.draws, index_of(data))
 

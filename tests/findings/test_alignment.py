@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from tests.estimators import COARSE_X, FINE_X, NEW, moved
-from tests.pictures import from_file, noisy, park
 
 import aligngp as agp
 from aligngp.findings.alignment import alignment, nu_g0
 from aligngp.parameters import resolve
 from aligngp.runtime import computing
+from estimators import COARSE_X, FINE_X, NEW, moved
+from pictures import from_file, noisy, park
 
 
 def test_the_training_rows_of_a_mixture_are_those_of_the_model():

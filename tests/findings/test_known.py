@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from scipy import stats
-from tests.estimators import FINE_Y, moved, tasks
-from tests.pictures import from_file, park
 
 import aligngp as agp
 from aligngp.findings.known import LEVELS, binomial_interval, closed_form, coverage_curve, histogram, known
+from estimators import FINE_Y, moved, tasks
+from pictures import from_file, park
 
 CASE = agp.datasets.park(num_low=20, num_test=30)
 

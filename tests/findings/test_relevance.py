@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from tests.estimators import moved
-from tests.pictures import noisy
 
 import aligngp as agp
 from aligngp.ensemble.target import Seen
 from aligngp.findings.relevance import relevance
 from aligngp.parameters import resolve
 from aligngp.runtime import computing
+from estimators import moved
+from pictures import noisy
 
 _STEP = 1e-4
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from tests.pictures import from_file, park
 
 import aligngp as agp
 from aligngp.findings.sweeps import dependence, sweep
+from pictures import from_file, park
 
 CASE = agp.datasets.park(num_low=20, num_test=30)
 X = CASE.tasks["high"][0]

@@ -6,13 +6,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
-from tests.estimators import COARSE_X, FINE_X, FINE_Y, NEW, moved
-from tests.pictures import from_file, noisy, park
 
 import aligngp as agp
 from aligngp.findings.alignment import nu_g0
 from aligngp.findings.known import coverage_curve, known
 from aligngp.findings.relevance import relevance
+from estimators import COARSE_X, FINE_X, FINE_Y, NEW, moved
+from pictures import from_file, noisy, park
 
 CASE = agp.datasets.park(num_low=20, num_test=30)
 X, Y = CASE.tasks["high"]

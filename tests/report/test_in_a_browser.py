@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from tests.browser import PATH, needs_browser, opened
 
 import aligngp as agp
 from aligngp import report
+from browser import PATH, needs_browser, opened
 
 pytestmark = needs_browser
 NAMES = ['<script>document.title = "taken"</script>', "b"]

@@ -8,8 +8,6 @@ from html.parser import HTMLParser
 import numpy as np
 import plotly.graph_objects as go
 import pytest
-from tests.estimators import moved, tasks
-from tests.pictures import from_file, noisy, park
 
 import aligngp as agp
 from aligngp import report
@@ -18,6 +16,8 @@ from aligngp.report import reproduce
 from aligngp.report.content import collect
 from aligngp.report.markup import as_json, number, tag
 from aligngp.report.page import POLICY, html
+from estimators import moved, tasks
+from pictures import from_file, noisy, park
 
 CASE = agp.datasets.park(num_low=20, num_test=30)
 EVIL = '<script>alert("1")</script> & $x'

@@ -54,22 +54,21 @@ def far_outside(gp: View, task: str, X: np.ndarray) -> str | None:
     tables = tables_of(gp, part)
     if tables is None or not len(X):
         return None
-    outside = beyond(X, tables[at].X)
+    low, high = tables[at].span
+    outside = beyond(X, low, high)
     if not outside.any():
         return None
     columns = part.frame.tasks[at].columns
     worst = int(np.argmax(outside.sum(axis=0)))
-    low, high = tables[at].X[:, worst].min(), tables[at].X[:, worst].max()
     return (
-        f"Task {task!r}: {_rows(int(outside.any(axis=1).sum()), len(X))} to predict far outside its training rows, "
-        f"mostly in {columns[worst]!r}, which was trained on {low:.4g} to {high:.4g}. Predictions there rest on the "
-        "model alone; add training rows there."
+        f"task {task!r}: {_rows(int(outside.any(axis=1).sum()), len(X))} to predict lie far outside its training rows, "
+        f"mostly in {columns[worst]!r}, which was trained on {low[worst]:.4g} to {high[worst]:.4g}. Predictions "
+        "there rest on the model alone; add training rows there."
     )
 
 
-def beyond(x: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Tell of every entry of rows x (n, D) whether it lies far beyond the range of the others (N, D)."""
-    low, high = others.min(axis=0), others.max(axis=0)
+def beyond(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Tell of every entry of rows x (n, D) whether it lies far outside a range (D,) of others."""
     room = BEYOND * (high - low)
     # A constant column has no width: any other value of it was never seen.
     return (x < low - room) | (x > high + room)
@@ -99,7 +98,7 @@ def _mapping(gp: View, found: Alignment) -> Iterator[str]:
     tables = tables_of(gp, part)
     assert tables is not None
     common = tables[part.frame.common]
-    far = beyond(found.mean, common.X)
+    far = beyond(found.mean, *common.span)
     if far.any():
         column = found.columns[int(np.argmax(far.sum(axis=0)))]
         yield (
