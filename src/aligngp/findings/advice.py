@@ -155,4 +155,4 @@ def _few(part: Part, at: int) -> Iterator[str]:
 
 
 def _rows(number: int, of: int) -> str:
-    return f"{number} of {of} row{'' if of == 1 else 's'}"
+    return f"{number} of {of} rows"
