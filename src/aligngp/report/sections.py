@@ -16,6 +16,7 @@ from aligngp.report import figures, reproduce, words
 from aligngp.report.content import MOST_INPUTS, Content
 from aligngp.report.markup import Markup, bullets, figure, joined, number, section, table, tag
 from aligngp.summary import tables
+from aligngp.transfer import TransferReport
 
 _SCORES = ("smse", "smll", "rmse", "nlpd", "crps")
 _KEPT = {"left out": "training, left out", "held out": "training, held out", "test": "test"}
@@ -122,29 +123,23 @@ def _calibration(content: Content) -> list[Markup]:
 def _transfer(content: Content) -> list[Markup]:
     if len(content.names) == 1 or not content.gp.settings.shared:
         return []
-    parts = []
-    if content.transfer is not None:
-        rows = [
-            (
-                entry.task,
-                "all others" if entry.source is None else entry.source,
-                f"{entry.rows} {entry.scored}",
-                *(
-                    number(getattr(entry, f"{score}_{side}"))
-                    for score in ("smse", "nlpd", "crps")
-                    for side in ("with", "without")
-                ),
-                entry.verdict.removeprefix("makes "),
-            )
-            for entry in (*content.transfer.rows, *(content.transfer.together if len(content.names) > 2 else ()))
-        ]
-        scores = [f"{score} {side}" for score in ("SMSE", "NLPD", "CRPS") for side in ("with", "without")]
-        caption = "Scores of each task with and without a source (lower is better)"
-        parts += [bullets(content.transfer.sentences)]
-        parts += [table(("task", "source", "rows", *scores, "verdict"), rows, caption, numeric=3)]
+    parts = [] if content.transfer is None else _transfer_scores(content.transfer, several=len(content.names) > 2)
     caption = "Correlation of the tasks' functions"
     drawn = figure(caption, figures.correlation(content.names, content.gp.task_correlation()))
     return [*parts, _side_by_side([drawn])]
+
+
+def _transfer_scores(report: TransferReport, several: bool) -> list[Markup]:
+    rows = []
+    for entry in (*report.rows, *(report.together if several else ())):
+        source = "all others" if entry.source is None else entry.source
+        sides = ((score, side) for score in ("smse", "nlpd", "crps") for side in ("with", "without"))
+        values = [number(getattr(entry, f"{score}_{side}")) for score, side in sides]
+        rows.append((entry.task, source, entry.verdict.removeprefix("makes "), f"{entry.rows} {entry.scored}", *values))
+    scores = [heading for score in ("SMSE", "NLPD", "CRPS") for heading in (f"{score} with", "without")]
+    caption = "Scores of each task with and without a source (lower is better)"
+    headings = ("task", "source", "verdict", "rows", *scores)
+    return [bullets(report.sentences), table(headings, rows, caption, numeric=4)]
 
 
 def _mapping(content: Content) -> list[Markup]:
