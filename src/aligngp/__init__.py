@@ -6,7 +6,7 @@ Computations run in double precision inside the package's calls; JAX's process-w
 
 from importlib.metadata import version
 
-from aligngp import datasets, kernels, metrics, paper, plots
+from aligngp import datasets, kernels, metrics, paper, plots, report
 from aligngp.data.tasks import Task
 from aligngp.errors import (
     AligngpError,
@@ -48,4 +48,5 @@ __all__ = [
     "metrics",
     "paper",
     "plots",
+    "report",
 ]

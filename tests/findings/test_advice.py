@@ -31,16 +31,16 @@ def test_few_rows_are_told():
 
 def test_noise_at_its_lower_bound():
     X = np.linspace(0.0, 1.0, 15)[:, None]
-    (told,) = about(fitted(X, np.sin(6.0 * X[:, 0])).warnings(), "noise is at the lower bound")
+    (told,) = about(fitted(X, np.sin(6.0 * X[:, 0])).warnings(), "noise is near its lower bound")
     assert told.startswith("Task 'one'")
-    assert not about(fitted(X, np.sin(6.0 * X[:, 0]), noise=1e-5).warnings(), "noise is at")
+    assert not about(fitted(X, np.sin(6.0 * X[:, 0]), noise=1e-5).warnings(), "noise is near")
 
 
 def test_a_known_noise_is_known_after_loading(tmp_path):
     X = np.linspace(0.0, 1.0, 15)[:, None]
     gp = from_file(fitted(X, np.sin(6.0 * X[:, 0]), noise=1e-5), tmp_path)
-    assert not about(gp.warnings(), "noise is at")
-    assert about(from_file(fitted(X, np.sin(6.0 * X[:, 0])), tmp_path).warnings(), "noise is at the lower bound")
+    assert not about(gp.warnings(), "noise is near")
+    assert about(from_file(fitted(X, np.sin(6.0 * X[:, 0])), tmp_path).warnings(), "noise is near its lower bound")
 
 
 def test_all_is_taken_for_noise():
@@ -104,7 +104,7 @@ def test_rows_far_outside_are_warned_of_once_a_call():
     assert len(caught) == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        gp.predict("fine", FINE_X + 0.3)
+        gp.predict("fine", FINE_X + 0.5)
         gp.predict("fine", FINE_X[:0])
 
 
@@ -112,7 +112,7 @@ def test_a_model_of_a_file_does_not_know_its_rows(tmp_path):
     from_file(noisy(), tmp_path).predict("source", [[1e6]])
 
 
-def test_beyond_leaves_half_of_the_width():
+def test_beyond_leaves_a_part_of_the_width():
     low, high = np.array([0.0, 1.0]), np.array([2.0, 1.0])
-    found = beyond(np.array([[2.9, 1.0], [3.1, 1.0], [-1.1, 1.1]]), low, high)
-    assert found.tolist() == [[False, False], [True, False], [True, True]]
+    found = beyond(np.array([[2.9, 1.0], [3.1, 1.0], [-1.1, 1.1]]), low, high, 0.5)
+    assert found.tolist() == [[False, False], [True, False], [True, False]]

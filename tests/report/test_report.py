@@ -218,6 +218,13 @@ def test_a_model_of_a_file_says_what_is_left_out(tmp_path):
     assert {"found", "scores", "calibration", "inputs", "model", "reproduce"} <= set(found.ids)
 
 
+def test_tasks_that_share_nothing():
+    found = read(moved("none", shared=False, common=None, mappings=None), {"fine": tasks()["fine"]}, transfer=False)
+    assert "20 training rows of 2 tasks; nothing is shared between them (shared=False)." in found.text
+    assert {row[0] for row in found.rows if "on its own inputs" in row} == {"fine", "coarse"}
+    assert {"transfer", "mapping"} & set(found.ids) == set()
+
+
 def test_one_task_alone():
     gp = agp.AlignedGP(progress=False).fit({"one": tasks()["fine"]})
     found = read(gp)

@@ -17,8 +17,9 @@ from aligngp.transfer import TransferReport
 
 FEW_ROWS = 10
 """Below that, scores and intervals of a task rest on too little."""
-BEYOND = 0.5
-"""A row is far outside where an input lies beyond the range of others by more than this part of its width."""
+FAR, AWAY = 1.0, 0.5
+"""Rows to predict are far outside, and aligned inputs away from the common task's, where an input lies beyond the range
+of the others by more than that part of its width. Few training rows span little of where rows to predict come from."""
 _MOVED = 1.0
 """Standard deviations by which a mapping may move aligned inputs without a word."""
 _SURE = 0.99
@@ -55,7 +56,7 @@ def far_outside(gp: View, task: str, X: np.ndarray) -> str | None:
     if tables is None or not len(X):
         return None
     low, high = tables[at].span
-    outside = beyond(X, low, high)
+    outside = beyond(X, low, high, FAR)
     if not outside.any():
         return None
     columns = part.frame.tasks[at].columns
@@ -67,11 +68,13 @@ def far_outside(gp: View, task: str, X: np.ndarray) -> str | None:
     )
 
 
-def beyond(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Tell of every entry of rows x (n, D) whether it lies far outside a range (D,) of others."""
-    room = BEYOND * (high - low)
-    # A constant column has no width: any other value of it was never seen.
-    return (x < low - room) | (x > high + room)
+def beyond(x: np.ndarray, low: np.ndarray, high: np.ndarray, part: float) -> np.ndarray:
+    """Tell of every entry of rows x (n, D) whether it lies beyond a range (D,) by more than a part of its width.
+
+    Never where the range has no width: of a constant column it was told at the fit that nothing is known.
+    """
+    room = part * (high - low)
+    return (room > 0) & ((x < low - room) | (x > high + room))
 
 
 def _hurting(report: TransferReport) -> Iterator[str]:
@@ -98,7 +101,7 @@ def _mapping(gp: View, found: Alignment) -> Iterator[str]:
     tables = tables_of(gp, part)
     assert tables is not None
     common = tables[part.frame.common]
-    far = beyond(found.mean, *common.span)
+    far = beyond(found.mean, *common.span, AWAY)
     if far.any():
         column = found.columns[int(np.argmax(far.sum(axis=0)))]
         yield (
@@ -124,7 +127,7 @@ def _noise(gp: View, part: Part, at: int) -> Iterator[str]:
     variance = float(part.frame.training_outputs[at, 1]) / scale**2
     if noise <= _NEAR_FLOOR * NOISE_FLOOR:
         yield (
-            f"Task {name!r}: its noise is at the lower bound (standard deviation {np.sqrt(noise) * scale:.2g}). This "
+            f"Task {name!r}: its noise is near its lower bound (standard deviation {np.sqrt(noise) * scale:.2g}). This "
             "is right for outputs without noise, as a simulation's are; for measurements pass agp.Task(..., noise=...)."
         )
     elif variance > 0 and noise >= _NEAR_ALL * variance:
