@@ -22,9 +22,9 @@ def test_one_input_varies_and_the_others_are_held_at_their_means():
 
 
 def test_two_inputs_make_a_grid():
-    found = sweep(park(), "high", ["x4", "x1"], {"x2": 0.25}, {"x4": (0.0, 2.0)}, True)
+    found = sweep(park(), "high", ["x4", "x1"], {"x2": 0.25}, {"x4": (0.0, 1.5)}, True)
     grid = found.grid(found.prediction.variance)
-    assert found.axes[0][[0, -1]] == pytest.approx([0.0, 2.0])
+    assert found.axes[0][[0, -1]] == pytest.approx([0.0, 1.5])
     row = np.array([[found.axes[1][5], 0.25, X[:, 2].mean(), found.axes[0][9]]])
     assert grid[9, 5] == pytest.approx(park().predict("high", row, latent=True).variance[0])
 

@@ -3,6 +3,7 @@
 import builtins
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 import aligngp as agp
 from aligngp import report
 from aligngp.findings.known import known
-from aligngp.report import reproduce
+from aligngp.report import reproduce, words
 from aligngp.report.content import collect
 from aligngp.report.markup import as_json, number, tag
 from aligngp.report.page import POLICY, html
@@ -100,6 +101,23 @@ def test_transfer_is_that_of_the_transfer_report(page):
         number(getattr(entry, f"{name}_{side}")) for name in ("smse", "nlpd", "crps") for side in ("with", "without")
     ]
     assert ["high", "low", "helps", "6 left out", *values] in page.rows
+
+
+def test_of_many_sources_what_they_do_together_comes_first():
+    rng = np.random.default_rng(0)
+    rows = {name: rng.uniform(size=(size, 1)) for name, size in (("a", 8), ("b", 9), ("c", 10))}
+    data = {name: (X, np.sin(4.0 * X[:, 0]) + 0.1 * rng.standard_normal(len(X))) for name, X in rows.items()}
+    content = collect(agp.AlignedGP("c", progress=False).fit(data), None, True)
+    said = [sentence for sentence in words.found(content) if "CRPS" in sentence]
+    harmful = [entry.sentence for entry in content.transfer.rows if entry.verdict == "hurts"]
+    assert said == [entry.sentence for entry in content.transfer.together] + harmful
+    assert len(content.transfer.sentences) == 9
+
+
+def test_a_mapping_that_hardly_moves():
+    found = collect(park(), None, False).alignments["high"]
+    assert "was calibrated" in words.mapping(found)
+    assert "left the mapping of 'high' where it was" in words.mapping(replace(found, mean=found.prior + 1e-5))
 
 
 def test_the_data_and_the_model_are_described(page):

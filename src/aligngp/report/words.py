@@ -8,13 +8,14 @@ from aligngp.findings.alignment import Alignment
 from aligngp.findings.known import Known
 from aligngp.report.content import Content
 from aligngp.report.markup import number
+from aligngp.transfer import TransferReport
 
 
 def found(content: Content) -> list[str]:
     """Return what the model found: predictions, transfer, mappings, in this order."""
     result = [sentence for task in content.names for sentence in _predictions(content, task)]
     if content.transfer is not None:
-        result += content.transfer.sentences
+        result += _transferred(content.transfer)
     return result + [mapping(one) for one in content.alignments.values()]
 
 
@@ -70,11 +71,24 @@ def mapping(found: Alignment) -> str:
     size = np.abs(found.moved)
     if size.max() < 1e-9:
         return f"The mapping of '{found.task}' is used as given: nothing was moved."
+    if size.max() < 1e-3:
+        return (
+            f"Calibration left the mapping of '{found.task}' where it was: no aligned input moved by a thousandth of a "
+            "standard deviation."
+        )
     at = found.columns[int(np.argmax(size.max(axis=0)))]
     return (
         f"The mapping of '{found.task}' was calibrated: its aligned inputs moved by {number(float(size.mean()))} "
         f"standard deviations of the common inputs on average, at most by {number(float(size.max()))} (in '{at}')."
     )
+
+
+def _transferred(report: TransferReport) -> list[str]:
+    """Return the sentences on transfer; of many sources only what they do together, and those that hurt."""
+    if len(report.together) <= 2:
+        return list(report.sentences)
+    told = [*report.together, *(entry for entry in report.rows if entry.verdict == "hurts")]
+    return [entry.sentence for entry in told]
 
 
 def _predictions(content: Content, task: str) -> list[str]:
