@@ -6,13 +6,14 @@ Computations run in double precision inside the package's calls; JAX's process-w
 
 from importlib.metadata import version
 
-from aligngp import datasets, kernels, metrics, paper
+from aligngp import datasets, kernels, metrics, paper, plots, report
 from aligngp.data.files import read_table, write_table
 from aligngp.data.tasks import Task
 from aligngp.errors import (
     AligngpError,
     AligngpWarning,
     DataError,
+    MissingPackageError,
     ModelFileError,
     NotFittedError,
     SettingError,
@@ -33,6 +34,7 @@ __all__ = [
     "Columns",
     "DataError",
     "Learned",
+    "MissingPackageError",
     "ModelFileError",
     "NotFittedError",
     "Prediction",
@@ -46,6 +48,8 @@ __all__ = [
     "load",
     "metrics",
     "paper",
+    "plots",
     "read_table",
+    "report",
     "write_table",
 ]

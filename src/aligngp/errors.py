@@ -28,5 +28,9 @@ class ModelFileError(AligngpError, ValueError):
     """A file is not a model that this version can read."""
 
 
+class MissingPackageError(AligngpError, ModuleNotFoundError):
+    """A package that only some calls need is not installed."""
+
+
 class AligngpWarning(UserWarning):
     """Something usable, but probably not what was meant."""

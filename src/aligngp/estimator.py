@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,7 +14,8 @@ from aligngp import archive, parts, storage
 from aligngp.data.tables import listed
 from aligngp.data.tasks import TaskData, find_task, read_inputs, read_inputs_and_output, read_tasks
 from aligngp.ensemble import Ensemble
-from aligngp.errors import DataError, NotFittedError
+from aligngp.errors import AligngpWarning, DataError, NotFittedError
+from aligngp.findings.advice import advice, far_outside
 from aligngp.fit.adam import History
 from aligngp.fit.pipeline import ProgressOf
 from aligngp.kernels import as_kernel
@@ -21,6 +23,7 @@ from aligngp.metrics import scores
 from aligngp.model import Model
 from aligngp.parameters import resolve
 from aligngp.parts import Part
+from aligngp.plots import Plots
 from aligngp.prediction import Prediction, index_of
 from aligngp.progress import watched
 from aligngp.runtime import computes, computing
@@ -171,11 +174,13 @@ class AlignedGP:
         """Predict a task at new rows, in the data's units; ``latent=True`` leaves the noise variance out.
 
         Frames are matched by column names, arrays by position. Where the mapping is stochastic and the kernel is not
-        SE, ``num_samples`` draws of the aligned inputs are taken.
+        SE, ``num_samples`` draws of the aligned inputs are taken. Rows far outside the training rows are warned of.
         """
         part, at = self._part(task)
         draws = whole("num_samples", num_samples)
         X, kind = read_inputs(part.frame.tasks[at], data)
+        if (told := far_outside(self, task, X)) is not None:
+            warnings.warn(told, AligngpWarning, stacklevel=3)  # computes() stands between here and the caller
         found = parts.predicted(part, at, X, latent=latent, num_samples=draws, seed=self.settings.seed)
         return Prediction(task, found.mean, found.variance, kind, found.covariance, found.draws, index_of(data))
 
@@ -343,6 +348,18 @@ class AlignedGP:
     def summary(self) -> Summary:
         """Return tables of the tasks, mappings, noise, mixing and lengthscales, in the data's units."""
         return Summary(tables([(part.frame, resolve(part.model), part.rows) for part in self._distinct()]))
+
+    @property
+    def plot(self) -> Plots:
+        """Figures of the fitted model, such as ``gp.plot.observed("fine")``; they need the extra ``plot``."""
+        self._distinct()
+        return Plots(self)
+
+    @computes
+    def warnings(self, transfer: TransferReport | None = None) -> list[str]:
+        """Return a sentence on all that should be known of the fitted model: sources that hurt (of a transfer report),
+        intervals that do not hold, mappings that went far, noise at its bound, few rows."""
+        return advice(self, transfer)
 
     def __repr__(self) -> str:
         rows = {name: part.rows[part.frame.names.index(name)] for name, part in self._parts.items()}

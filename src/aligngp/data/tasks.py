@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,11 @@ class TaskData:
     named: bool
     mapping: object | None = None
     noise: float | None = None
+
+    @cached_property
+    def span(self) -> tuple[np.ndarray, np.ndarray]:
+        """The lowest and the highest value (Dt,) of every input; found once."""
+        return self.X.min(axis=0), self.X.max(axis=0)
 
     @property
     def schema(self) -> TaskSchema:

@@ -1,0 +1,1 @@
+"""What figures and the report say about a fitted model, as numbers: no drawing here."""
