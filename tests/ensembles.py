@@ -67,12 +67,13 @@ def covariance_loops(prior: Prior, z: np.ndarray, sources: Sources, own: np.ndar
                 entry += mean[i] @ mean[j] + shared[i, j]
             at = 0
             for term in form.terms:
-                v, width = rest[at], rest[at + 1 : at + 1 + own.shape[1]]
-                at += 1 + own.shape[1]
+                x = nominal if term.aligned else own
+                v, width = rest[at], rest[at + 1 : at + 1 + x.shape[1]]
+                at += 1 + x.shape[1]
                 if term.linear:
                     part = np.sum(width * bounded[i] * bounded[j]) / own.shape[1] + float(term.calibrates)
                 else:
-                    part = stationary(prior.kernel, float(np.linalg.norm((own[i] - own[j]) / width)))
+                    part = stationary(prior.kernel, float(np.linalg.norm((x[i] - x[j]) / width)))
                 if term.calibrates:
                     part *= np.sum(gradient[i] * gradient[j])
                 entry += v * part

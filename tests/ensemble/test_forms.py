@@ -15,7 +15,7 @@ NAMES = [form.name for form in FORMS]
 def test_covariances_are_the_equations(form):
     given, own, nominal, _ = small_target()
     seen = given.see(own, nominal)
-    priors = prior(form, "matern52", 5, 3, None)
+    priors = prior(form, "matern52", 5, 3, None, 2)
     z = np.random.default_rng(0).standard_normal((2, len(priors.mean)))
     found = observed_covariance(priors, z, given.pair(seen, seen))
     for p in range(2):
@@ -32,7 +32,7 @@ def test_gradients_by_hyperparameters(form, known):
     given, own, nominal, _ = small_target()
     seen = given.see(own, nominal)
     pair = given.pair(seen, seen)
-    priors = prior(form, "se", 5, 3, known)
+    priors = prior(form, "se", 5, 3, known, 2)
     rng = np.random.default_rng(1)
     z, weight = 0.5 * rng.standard_normal(len(priors.mean)), rng.standard_normal((5, 5))
     weight = weight + weight.T
@@ -41,7 +41,7 @@ def test_gradients_by_hyperparameters(form, known):
 
 
 def test_a_known_noise_is_kept():
-    h = prior(FORMS[1], "se", 5, 3, 0.04).read(np.random.default_rng(0).standard_normal((3, 6)))
+    h = prior(FORMS[1], "se", 5, 3, 0.04, 2).read(np.random.default_rng(0).standard_normal((3, 6)))
     np.testing.assert_array_equal(h.noise, 0.04)
 
 
@@ -60,7 +60,7 @@ def test_calibration_is_the_linearised_displacement(name):
     given, own, nominal, _ = small_target(rows=3)
     sources, rng, draws = given.sources, np.random.default_rng(0), 200_000
     seen = given.see(own, nominal)
-    priors = prior(form, "se", 3, 3, None)
+    priors = prior(form, "se", 3, 3, None, 2)
     z = 0.3 * rng.standard_normal((1, len(priors.mean)))
     h = priors.read(z)
     mean, gradient = sources.mean(nominal)
@@ -84,7 +84,7 @@ def test_calibration_is_the_linearised_displacement(name):
 
 def test_linear_forms_are_bounded():
     given, own, nominal, _ = small_target()
-    priors = prior(FORMS[NAMES.index("linear")], "se", 5, 3, None)
+    priors = prior(FORMS[NAMES.index("linear")], "se", 5, 3, None, 2)
     h = priors.read(np.zeros((1, len(priors.mean))))
     far = given.see(1e6 * own, nominal)
     assert priors.variance(h, far.side, np.zeros(5), 0.25).max() < h.scale[0] * (0.25 + 0.1 * 9.0 + 1e-9)

@@ -98,7 +98,9 @@ class Fitting:
         noise = _known_noise(frame, at, self.tasks[at])
         rng = np.random.default_rng([self.seed, at])
         kind, sources = frame.priors[at].kind, self._sources(others) if others else None
-        forms = _forms(bool(others), self.residual, len(self.batches[at].y), kind == "learned")
+        rows = self.batches[at].rows
+        same = np.array_equal(rows.own, rows.nominal)
+        forms = _forms(bool(others), self.residual, len(rows.own), kind == "learned", same)
         if sources is not None and kind == "learned":
             sources = sources.thinned(MAPPED_SOURCE_ROWS)
         target = _target(sources, self.batches[at], noise, self.kernel, forms, self.hyperparameters, rng)
@@ -134,14 +136,14 @@ def _sources_of(frame: Frame, target: int, sizes: list[int]) -> tuple[int, ...]:
     )
 
 
-def _forms(sources: bool, residual: bool, rows: int, learned: bool) -> tuple[Form, ...]:
-    """Return the forms that compete."""
+def _forms(sources: bool, residual: bool, rows: int, learned: bool, same: bool) -> tuple[Form, ...]:
+    """Return the forms that compete; where own and aligned inputs are the same, so are two of them."""
     if learned:
         chosen = [*(MAPPED_FORMS[: 1 + residual] if sources else ()), *(form for form in FORMS if not form.transfers)]
         return tuple(chosen) if rows <= ALL_FORMS_ROWS else (FORMS[-2],)
-    chosen = [form for form in FORMS if sources or not form.transfers]
+    chosen = [form for form in FORMS if (sources or not form.transfers) and not (same and form.name == "shifted")]
     if not residual:
-        chosen = [f for f in chosen if not f.transfers or all(term.calibrates for term in f.terms)]
+        chosen = [f for f in chosen if not f.transfers or all(term.calibrates or term.aligned for term in f.terms)]
     if rows > ALL_FORMS_ROWS:
         chosen = [f for f in chosen if f.name in ("nominal", "residual", "alone")]
     return tuple(chosen)

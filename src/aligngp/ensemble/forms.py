@@ -12,6 +12,7 @@ of N numbers, hence tau: log tau ~ N(log(N / (N - 1)), 2 / (N - 1)), as the vari
 
     nominal            R = 0: the prior mapping g0 as it is
     residual           R = v k(x, x'), k an ARD kernel on the task's own inputs
+    shifted            R = v k(g0(x), g0(x')): what no multiple of a source gives, in the common domain
     linear             R = v sum_d w_d x_d x'_d / D_t
     calibrated         R = v k(x, x') sum_s grad m_s(x) . grad m_s(x'):  g = g0 + delta, delta a GP, to first order
     affine             the same with 1 + sum_d w_d x_d x'_d / D_t in place of k:  an affine delta
@@ -38,6 +39,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -51,10 +53,11 @@ _BOUND = 3.0
 
 @dataclass(frozen=True)
 class Term:
-    """A summand of R: a stationary or a linear kernel on own inputs, perhaps times the product of gradients."""
+    """A summand of R: a stationary kernel on own or aligned inputs, or a linear one; perhaps times the gradients'."""
 
     linear: bool = False
     calibrates: bool = False
+    aligned: bool = False
     variance: float = 0.1
 
 
@@ -71,6 +74,7 @@ class Form:
 FORMS = (
     Form("nominal", True),
     Form("residual", True, (Term(),)),
+    Form("shifted", True, (Term(aligned=True),)),
     Form("linear", True, (Term(linear=True),)),
     Form("calibrated", True, (Term(calibrates=True),)),
     Form("affine", True, (Term(linear=True, calibrates=True),)),
@@ -88,6 +92,8 @@ class Side:
 
     own: np.ndarray
     """(n, Dt)."""
+    nominal: np.ndarray
+    """(n, D)."""
     mean: np.ndarray
     """Posterior means of the sources (n, S)."""
     gradient: np.ndarray
@@ -97,6 +103,10 @@ class Side:
 
     def __post_init__(self):
         object.__setattr__(self, "bounded", self.own / np.sqrt(1.0 + self.own**2 / _BOUND**2))
+
+    def inputs(self, term: Term) -> np.ndarray:
+        """Return the inputs that a stationary term is a function of."""
+        return self.nominal if term.aligned else self.own
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +125,7 @@ class Pair:
 
 @dataclass(frozen=True, eq=False)
 class Hyperparameters:
-    """Values of P particles: tau (P,), nu (P,), and of each term its v (P,) and l or w (P, Dt)."""
+    """Values of P particles: tau (P,), nu (P,), and of each term its v (P,) and l or w (P, Dt), or (P, D)."""
 
     scale: np.ndarray
     noise: np.ndarray
@@ -134,13 +144,16 @@ class Prior:
     mean: np.ndarray
     spread: np.ndarray
     known_noise: float | None
+    dimensions: tuple[int, ...]
+    """Of the inputs of each term."""
     aligned: int
     """Dimensions of the common domain where the form maps to it, else 0."""
 
     @property
-    def _width(self) -> int:
-        """Hyperparameters of a term: v, and l or w."""
-        return (len(self.mean) - 2) // (len(self.form.terms) + self.aligned) if len(self.mean) > 2 else 0
+    def _ranges(self) -> list[tuple[int, int]]:
+        """Where the hyperparameters of each term stand: v first, then l or w up to the end."""
+        ends = list(accumulate((1 + size for size in self.dimensions), initial=2))
+        return list(pairwise(ends))
 
     def read(self, z: np.ndarray) -> Hyperparameters:
         """Return the hyperparameters of whitened ones z (P, H)."""
@@ -150,11 +163,11 @@ class Prior:
         noise = scale * (NOISE_FLOOR + values[:, 1])
         if self.known_noise is not None:
             noise = np.full_like(noise, max(self.known_noise, NOISE_FLOOR))
-        width = self._width
-        starts = [2 + k * width for k in range(len(self.form.terms))]
-        variances = tuple(values[:, start] for start in starts)
-        widths = tuple(values[:, start + 1 : start + width] for start in starts)
-        tail = linear[:, 2 + len(starts) * width :].reshape(len(z), self.aligned, -1) if self.aligned else None
+        ranges = self._ranges
+        variances = tuple(values[:, start] for start, _ in ranges)
+        widths = tuple(values[:, start + 1 : end] for start, end in ranges)
+        last = ranges[-1][1] if ranges else 2
+        tail = linear[:, last:].reshape(len(z), self.aligned, -1) if self.aligned else None
         return Hyperparameters(scale, noise, variances, widths, tail)
 
     def covariance(self, h: Hyperparameters, pair: Pair) -> np.ndarray:
@@ -170,7 +183,7 @@ class Prior:
 
     def _base(self, term: Term, width: np.ndarray, pair: Pair) -> np.ndarray:
         if not term.linear:
-            return correlation(self.kernel, squared_distance(pair.x.own, pair.z.own, width))
+            return correlation(self.kernel, squared_distance(pair.x.inputs(term), pair.z.inputs(term), width))
         weighted = pair.x.bounded * (width[:, None, :] / width.shape[1])
         return weighted @ pair.z.bounded.T + (1.0 if term.calibrates else 0.0)
 
@@ -208,18 +221,16 @@ class Prior:
         if self.known_noise is None:
             result[0] += noise * np.trace(weight)
             result[1] = (noise - tau * NOISE_FLOOR) * np.trace(weight)
-        width = self._width
-        for k, (term, v, widths) in enumerate(zip(self.form.terms, h.variances, h.widths, strict=True)):
-            start = 2 + k * width
+        for term, (start, end), v, widths in zip(self.form.terms, self._ranges, h.variances, h.widths, strict=True):
             inner = tau * v[0] * weight * (pair.gradients if term.calibrates else 1.0)
             result[start] = np.sum(inner * self._base(term, widths, pair)[0])
             if term.linear:
                 x, y = pair.x.bounded, pair.z.bounded
-                result[start + 1 : start + width] = np.sum(x * (inner @ y), axis=0) * widths[0] / widths.shape[1]
+                result[start + 1 : end] = np.sum(x * (inner @ y), axis=0) * widths[0] / widths.shape[1]
             else:
-                squared = squared_distance(pair.x.own, pair.z.own, widths[0])
-                inner = inner * slope(self.kernel, squared)
-                result[start + 1 : start + width] = by_log_lengthscale(inner, pair.x.own, pair.z.own, widths[0])
+                x, y = pair.x.inputs(term), pair.z.inputs(term)
+                inner = inner * slope(self.kernel, squared_distance(x, y, widths[0]))
+                result[start + 1 : end] = by_log_lengthscale(inner, x, y, widths[0])
         return result * self.spread
 
 
@@ -270,11 +281,12 @@ def prior(
     freedom = max(rows - 1, 1)
     heard = 0.0 if source_noise is None else _HEARD * max(np.log(source_noise) - _LOG_NOISE, 0.0)
     mean, spread = [np.log(max(rows, 2) / freedom), _LOG_NOISE + heard], [np.sqrt(2.0 / freedom), 2.0]
-    for term in form.terms:
-        middle = 0.0 if term.linear else np.log(2.5) + 0.5 * np.log(dimensions)
-        mean += [np.log(term.variance), *[middle] * dimensions]
-        spread += [1.5, *[1.0] * dimensions]
+    sizes = tuple(aligned if term.aligned else dimensions for term in form.terms)
+    for term, size in zip(form.terms, sizes, strict=True):
+        middle = 0.0 if term.linear else np.log(2.5) + 0.5 * np.log(size)
+        mean += [np.log(term.variance), *[middle] * size]
+        spread += [1.5, *[1.0] * size]
     if form.maps:
         mean += [0.0] * (aligned * (dimensions + 1))
         spread += [*[dimensions**-0.5] * dimensions, 0.5] * aligned
-    return Prior(form, kernel, np.array(mean), np.array(spread), known_noise, aligned if form.maps else 0)
+    return Prior(form, kernel, np.array(mean), np.array(spread), known_noise, sizes, aligned if form.maps else 0)

@@ -53,9 +53,9 @@ class Given:
         """Return rows with own inputs (n, Dt) and aligned ones (n, D), known up to variances (n, D)."""
         if self.sources is None:
             nothing = np.zeros((len(own), 1))
-            return Seen(Side(own, nothing, nothing, None), nominal, np.zeros((1, 1, len(own))))
+            return Seen(Side(own, nominal, nothing, nothing, None), nominal, np.zeros((1, 1, len(own))))
         mean, gradient = self.sources.mean(nominal)
-        side = Side(own, mean, (gradient * self.sources.reach).reshape(len(own), -1), self.sources)
+        side = Side(own, nominal, mean, (gradient * self.sources.reach).reshape(len(own), -1), self.sources)
         unplaced = np.sum(np.sum(gradient**2, axis=1) * spread, axis=1)
         return Seen(side, nominal, self.sources.whitened(nominal), unplaced)
 
