@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from functools import cache
 from typing import Any
 from unittest import mock
@@ -278,7 +279,9 @@ def test_held_out_rows_are_those_of_refits_with_the_same_settings():
             alone = make(calibration="none", mappings=None, common="fine").fit({"fine": fine})
             y = np.append(y, FINE_Y[part])
             for name, gp in (("with", both), ("alone", alone)):
-                found = gp.predict("fine", FINE_X[part])
+                with warnings.catch_warnings():  # some of so few rows lie far from the others
+                    warnings.simplefilter("ignore", agp.AligngpWarning)
+                    found = gp.predict("fine", FINE_X[part])
                 scores[name][0].append(found.mean)
                 scores[name][1].append(found.variance)
     (entry,) = report.rows

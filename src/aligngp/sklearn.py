@@ -76,7 +76,7 @@ class AlignedGPRegressor(RegressorMixin, BaseEstimator):
     >>> model = AlignedGPRegressor(task=2, common="0").fit(X, y)
     >>> model.predict([[0.5, 0.5, 1]]).round(1)
     array([0.4])
-    >>> folds = StratifiedKFold(2, shuffle=True, random_state=0).split(X, code)  # rows of each task in each fold
+    >>> folds = StratifiedKFold(4, shuffle=True, random_state=0).split(X, code)  # rows of each task in each fold
     >>> bool(cross_val_score(model, X, y, cv=list(folds)).min() > 0.9)
     True
     """

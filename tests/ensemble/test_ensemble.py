@@ -235,7 +235,7 @@ def test_settings_are_checked_and_obeyed():
         log=said.append,
         progress=lambda *report: reports.append(report),
     )
-    assert set(ensemble.weights(0)) == {"nominal", "calibrated", "affine", "alone", "alone+linear"}
+    assert set(ensemble.weights(0)) == {"nominal", "shifted", "calibrated", "affine", "alone", "alone+linear"}
     assert all(len(member.z) == 1 for member in ensemble.targets[0].members)
     assert said[0].startswith("task 'fine': weights of the forms nominal ")
     assert [report[:2] for report in reports] == [(1, 2), (2, 2)]

@@ -45,13 +45,13 @@ def test_a_task_alone_has_the_slopes_of_its_covariances():
 
 def test_own_inputs_count_by_every_form():
     target = noisy().model.targets[0]
-    gradient = target.given.sources.mean(target.nominal)[1]
+    gradient = target.given.sources.mean(target.nominal)[1] * target.given.sources.reach
     steepness = np.mean([np.sum(row**2) for row in gradient])
     expected = np.zeros(2)
     for weight, member in zip(target.weights, target.members, strict=True):
         h = member.prior.read(member.z)
         for term, v, width in zip(member.prior.form.terms, h.variances, h.widths, strict=True):
-            for p, d in np.ndindex(width.shape):
+            for p, d in np.ndindex(width.shape) if not term.aligned else ():
                 slope = width[p, d] / 2 if term.linear else 1.0 / width[p, d] ** 2
                 share = weight * (steepness if term.calibrates else 1.0) / len(v)
                 expected[d] += share * h.scale[p] * v[p] * slope
@@ -67,7 +67,11 @@ def test_what_comes_from_the_sources():
         if member.prior.form.transfers
     ]
     slope = np.sum(sources.mixing[0] ** 2 / sources.lengthscale[:, 0] ** 2)
-    assert relevance(noisy(), "target").common == pytest.approx([np.sqrt(slope * sum(w * t for w, t in shares))])
+    (shifted,) = (k for k, member in enumerate(target.members) if member.prior.form.name == "shifted")
+    h = target.members[shifted].prior.read(target.members[shifted].z)
+    added = target.weights[shifted] * np.mean(h.scale * h.variances[0] / h.widths[0][:, 0] ** 2)
+    expected = np.sqrt(slope * sum(w * t for w, t in shares) + added)
+    assert relevance(noisy(), "target").common == pytest.approx([expected])
 
 
 def test_a_sparse_model_has_those_of_its_kernels():

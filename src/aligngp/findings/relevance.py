@@ -9,7 +9,8 @@ common domain is told apart from what comes of its own inputs:
     own inputs       v / l_d^2 of the own-space residual GP
 
 Of a mixture of exact GPs the former has the sources' A for a, times tau; the latter has every form's terms, weighted,
-and a term that displaces the aligned inputs counts times the squared slope of the sources.
+and a term that displaces the aligned inputs counts times the squared slope of the sources, in units of their reach; a
+term on the aligned inputs belongs to the common domain.
 """
 
 from __future__ import annotations
@@ -79,10 +80,11 @@ def _of_target(target: Target) -> tuple[np.ndarray, np.ndarray]:
     steepness = 0.0
     if sources is not None:
         _, gradient = sources.mean(_placed_rows(target))
-        steepness = float(np.mean(np.sum(gradient**2, axis=(1, 2))))
+        steepness = float(np.mean(np.sum((gradient * sources.reach) ** 2, axis=(1, 2))))
     for weight, member in zip(target.weights, target.members, strict=True):
         h = member.prior.read(member.z)
-        own += weight * _of_terms(member.prior, h, steepness)
+        by_own, by_common = _of_terms(member.prior, h, (own.size, common.size), steepness)
+        own, common = own + weight * by_own, common + weight * by_common
         if member.prior.form.transfers:
             if h.map is None:
                 common += weight * float(h.scale.mean()) * through
@@ -91,14 +93,19 @@ def _of_target(target: Target) -> tuple[np.ndarray, np.ndarray]:
     return own, common
 
 
-def _of_terms(prior: Prior, h: Hyperparameters, steepness: float) -> np.ndarray:
-    """Return what the terms of a form on own inputs (Dt,) give, averaged over the draws."""
-    total = np.zeros(h.widths[0].shape[1] if h.widths else 1)
+def _of_terms(
+    prior: Prior, h: Hyperparameters, sizes: tuple[int, int], steepness: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return what the terms of a form give by own (Dt,) and by common inputs (D,), averaged over the draws."""
+    own, common = (np.zeros(size) for size in sizes)
     for term, v, width in zip(prior.form.terms, h.variances, h.widths, strict=True):
         slopes = width / width.shape[1] if term.linear else 1.0 / width**2
-        slopes = (h.scale * v)[:, None] * slopes
-        total = total + slopes.mean(axis=0) * (steepness if term.calibrates else 1.0)
-    return total
+        slopes = ((h.scale * v)[:, None] * slopes).mean(axis=0)
+        if term.aligned:
+            common = common + slopes
+        else:
+            own = own + slopes * (steepness if term.calibrates else 1.0)
+    return own, common
 
 
 def _source_slopes(target: Target) -> np.ndarray:
