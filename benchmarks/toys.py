@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import aligngp as agp
+from aligngp.model import Model
 from aligngp.parameters import resolve
 from benchmarks import rows
 
@@ -111,7 +112,7 @@ def positions_of(case: agp.datasets.Case) -> list[int]:
 def nu_g0(gp: agp.AlignedGP, task: str) -> str:
     """Return the learned prior variance of the aligned inputs, empty for a model that has none."""
     model = gp.model
-    if isinstance(model, dict) or len(model.mappings) < 2:
+    if not isinstance(model, Model) or len(model.mappings) < 2:
         return ""
     with agp.computing():
         mapping = resolve(model).mappings[0]
