@@ -1,4 +1,4 @@
-"""The command line: ``aligngp init``, ``fit``, ``predict``, ``report``, ``demo``, ``schema``, ``version``."""
+"""The command line: ``aligngp init``, ``fit``, ``predict``, ``report``, ``serve`` and a few small commands."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from aligngp.cli.fit import fit
 from aligngp.cli.init import init
 from aligngp.cli.predict import predict
 from aligngp.cli.report import report
+from aligngp.cli.serve import serve
 from aligngp.errors import AligngpError, SettingError
 from aligngp.job import SCHEMA
 
@@ -21,7 +22,7 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
 )
-for _command in (init, fit, predict, report, demo):
+for _command in (init, fit, predict, report, serve, demo):
     app.command()(_command)
 
 
