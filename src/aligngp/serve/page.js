@@ -5,7 +5,7 @@ const MOST_SLICES = 12;
 const RAMP = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]]; // viridis
 const find = id => document.getElementById(id);
 const page = document.documentElement;
-let model, task, point = {}, version = 0, running = false, drawn = 0, surface = null;
+let model, task, point = {}, version = 0, running = false, drawn = 0, slices = [], surface = null;
 
 function shown(value, digits = 5) {
   if (value === 0) return "0";
@@ -59,7 +59,7 @@ function set(changes) {
   for (const input of task.inputs) {
     const slider = document.querySelector(`.slider[data-at="${task.inputs.indexOf(input)}"]`);
     const [number, range] = [slider.querySelector("[type=number]"), slider.querySelector("[type=range]")];
-    if (document.activeElement !== number) number.value = Number(point[input.name].toPrecision(6));
+    if (document.activeElement !== number) number.value = Number(point[input.name].toPrecision(5));
     range.value = point[input.name];
     number.removeAttribute("aria-invalid");
   }
@@ -76,7 +76,7 @@ function makeSlider(input, at) {
   });
   number.addEventListener("blur", () => set({}));
   range.addEventListener("input", () => set({ [input.name]: range.valueAsNumber }));
-  const ends = made("span", { className: "ends soft small" }, made("span", {}, shown(input.lower)), made("span", {}, shown(input.upper)));
+  const ends = made("span", { className: "ends soft small" }, made("span", {}, shown(input.lower, 4)), made("span", {}, shown(input.upper, 4)));
   const node = made("div", { className: "slider" }, made("span", { className: "name", title: input.name }, input.name), number, range, ends);
   node.dataset.at = at;
   return node;
@@ -85,7 +85,7 @@ function makeSlider(input, at) {
 function choose(name) {
   task = model.tasks.find(one => one.name === name);
   point = {};
-  surface = null;
+  [slices, surface] = [[], null];
   complain("");
   find("sliders").replaceChildren(...task.inputs.map(makeSlider));
   find("ranges").textContent = `The ends of the sliders: ${task.ranges}. Numbers beyond can be typed. Units are those of the training rows.`;
@@ -155,14 +155,21 @@ async function drawSlices(name, at, current) {
     found.push(await ask("/api/slice", { task: name, at, input: input.name, points: 60 }));
     if (!current()) return;
   }
-  // One scale for all, so that charts can be compared.
-  const low = Math.min(...found.flatMap(one => one.lower)), high = Math.max(...found.flatMap(one => one.upper));
-  const figures = [...find("slices").children];
-  found.forEach((one, place) => figures[place].replaceChildren(figures[place].firstChild, chart(one, at[one.input], low, high)));
+  slices = found;
+  showSlices();
 }
 
-function chart(one, here, low, high) {
-  const [width, height, left, right, top, bottom] = [300, 170, 46, 8, 8, 22];
+function showSlices() {
+  // One scale for all, so that charts can be compared.
+  const low = Math.min(...slices.flatMap(one => one.lower)), high = Math.max(...slices.flatMap(one => one.upper));
+  slices.forEach((one, place) => {
+    const figure = find("slices").children[place], title = figure.firstChild;
+    figure.replaceChildren(title, chart(one, point[one.input], low, high, title.clientWidth));
+  });
+}
+
+function chart(one, here, low, high, width) {
+  const [height, left, right, top, bottom] = [160, 40, 8, 8, 22];
   const [first, last] = [one.values[0], one.values[one.values.length - 1]];
   const x = value => left + (value - first) / (last - first) * (width - left - right);
   const y = value => height - bottom - (value - low) / (high - low || 1) * (height - top - bottom);
@@ -291,7 +298,10 @@ async function start() {
   find("across").addEventListener("change", () => other("across", "up"));
   find("up").addEventListener("change", () => other("up", "across"));
   find("shown").addEventListener("change", () => surface && showSurface(surface));
-  addEventListener("resize", () => surface && showSurface(surface));
+  addEventListener("resize", () => {
+    showSlices();
+    if (surface) showSurface(surface);
+  });
   find("surface").addEventListener("click", event => {
     if (!surface) return;
     const box = find("surface").getBoundingClientRect();
