@@ -59,6 +59,21 @@ def test_every_answer_has_the_headers(ask, path):
     assert "unsafe" not in guard.POLICY
 
 
+def test_the_page_takes_no_text_for_code(ask):
+    text = ask("GET", "/").text + ask("GET", "/page.js").text
+    for word in (
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacentHTML",
+        "document.write",
+        "eval(",
+        "Function(",
+        " style=",
+        "http:",
+    ):
+        assert word not in text.replace("http://www.w3.org/2000/svg", "")
+
+
 def test_methods(ask):
     answer = ask("GET", "/api/predict")
     assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
@@ -134,17 +149,14 @@ def test_what_fails_inside(ask, monkeypatch, error, status):
     def fail(self):
         raise error
 
-    app = create_app(park())
-    monkeypatch.setattr(answers.Answers, "model", fail)
-    # The routes hold the method of the application that was made before.
-    app = _made_with(monkeypatch, fail)
-    answer = ask("GET", "/api/model", app=app)
+    answer = ask("GET", "/api/model", app=_failing_later(monkeypatch, fail))
     assert answer.status_code == status
     assert "secret" not in answer.text
     assert answer.json()["error"].endswith(".")
 
 
-def _made_with(monkeypatch, fail):
+def _failing_later(monkeypatch, fail):
+    """An application whose model is described when it is made, and then no more."""
     calls = []
 
     def first_right(self):
