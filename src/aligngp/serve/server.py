@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from contextlib import suppress
 
 import uvicorn
 
@@ -32,7 +33,8 @@ def serve_forever(gp: AlignedGP, host: str, port: int, remote: bool) -> None:
         limit_concurrency=CONNECTIONS,
         h11_max_incomplete_event_size=32_768,
     )
-    uvicorn.Server(configured).run()
+    with suppress(KeyboardInterrupt):  # raised again once the server has ended in good order
+        uvicorn.Server(configured).run()
 
 
 def check_address(host: str, port: int, remote: bool) -> None:
