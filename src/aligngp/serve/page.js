@@ -5,7 +5,7 @@ const MOST_SLICES = 12;
 const RAMP = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]]; // viridis
 const find = id => document.getElementById(id);
 const page = document.documentElement;
-let model, task, point = {}, version = 0, running = false, drawn = 0, slices = [], surface = null;
+let model, task, point = Object.create(null), version = 0, running = false, drawn = 0, slices = [], surface = null;
 
 function shown(value, digits = 5) {
   if (value === 0) return "0";
@@ -84,7 +84,7 @@ function makeSlider(input, at) {
 
 function choose(name) {
   task = model.tasks.find(one => one.name === name);
-  point = {};
+  point = Object.create(null); // an input may have any name, __proto__ as well
   [slices, surface] = [[], null];
   complain("");
   find("sliders").replaceChildren(...task.inputs.map(makeSlider));
