@@ -11,6 +11,14 @@ import pytest
 
 from pictures import park
 
+# A shell may have started the tests with Ctrl-C ignored.
+COMMAND = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from aligngp.cli import main
+main()
+"""
+
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent to a whole console on Windows")
 def test_it_listens_until_it_is_interrupted(tmp_path):
@@ -18,14 +26,8 @@ def test_it_listens_until_it_is_interrupted(tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "aligngp.cli", "serve", str(tmp_path / "model.agp"), "--port", str(port)]
-    process = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
+    command = [sys.executable, "-c", COMMAND, "serve", str(tmp_path / "model.agp"), "--port", str(port)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         end = time.monotonic() + 120
         while True:
