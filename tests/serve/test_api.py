@@ -1,6 +1,7 @@
 """The API gives what the estimator gives, and says in one sentence why it does not."""
 
 import json
+import time
 
 import numpy as np
 import pytest
@@ -208,6 +209,24 @@ def test_tables_that_cannot_be_predicted(ask, content, told):
     answer = ask("POST", "/api/csv?task=low", content=content, headers={"content-type": "text/csv"})
     assert answer.status_code == 422
     assert told in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"#" * 90 + b"\n" + (b"#" + b"c" * 90 + b"\n") * 100_000,
+        b"1" * 9_000_000 + b"x,x4\n1,2\n",
+        b"#c\nx3" + b" " * 9_000_000 + b"x4\n1\n",
+        b"x3,x4\n1," + b'"' + b"1" * 4_000_000 + b",a" + b'"\n',
+        b'"' * 9_000_001 + b"\n1\n",
+    ],
+)
+def test_tables_that_were_made_to_keep_it_busy(ask, content):
+    start = time.monotonic()
+    answer = ask("POST", "/api/csv?task=low", content=content, headers={"content-type": "text/csv"})
+    assert (answer.status_code, list(answer.json())) == (422, ["error"])
+    assert len(answer.text) < 2000
+    assert time.monotonic() - start < 20
 
 
 def test_a_table_must_say_that_it_is_one(ask):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _SEPARATORS = ",;\t|"
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+_NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
 _COMMA_NUMBER = re.compile(_NUMBER.pattern.replace(r"\.", ","))
 _UNICODE = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
@@ -99,11 +99,14 @@ def _without_preamble(text: str) -> tuple[str, str | None]:
     told = re.match(r"sep=(.)\n", text)
     if told:
         text = text[told.end() :]
-    comment = None
-    while text.startswith("#"):
-        comment, _, text = text.partition("\n")
+    comment, start = None, 0
+    while text.startswith("#", start):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        comment, start = text[start:end], end + 1
+    text = text[start:]
     first = text.split("\n", 1)[0]
-    if comment is not None and all(_NUMBER.fullmatch(cell) for cell in re.split(r"\s*[,;\t|]\s*", first.strip())):
+    if comment is not None and all(_NUMBER.fullmatch(cell.strip()) for cell in re.split(r"[,;\t|]", first.strip())):
         text = f"{comment.lstrip('#').strip()}\n{text}"
     return text, told[1] if told else None
 
