@@ -51,7 +51,11 @@ class Page:
 
     def open(self, file: Path) -> None:
         """Load a file and wait until its figures are drawn."""
-        self.call("Page.navigate", url=file.resolve().as_uri())
+        self.visit(file.resolve().as_uri())
+
+    def visit(self, url: str) -> None:
+        """Load a page and wait until its figures are drawn."""
+        self.call("Page.navigate", url=url)
         self.wait("document.readyState === 'complete' && document.documentElement.dataset.drawn !== undefined")
 
     def wait(self, condition: str) -> None:

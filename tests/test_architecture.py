@@ -17,7 +17,7 @@ PACKAGE = "aligngp"
 ORDER = (
     "typing errors threads cache runtime parameters data datasets kernels linalg gaussian dense gp mappings "
     "likelihoods model objective frame settings fit ensemble predict prediction parts storage archive metrics "
-    "progress refits training_scores summary transfer findings plots estimator paper report job sklearn cli"
+    "progress refits training_scores summary transfer findings plots estimator paper report job serve sklearn cli"
 ).split()
 
 PICKLES = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "shelve", "marshal"}
@@ -213,5 +213,8 @@ def test_importing_the_package_is_light_and_leaves_jax_alone():
     assert done.returncode == 0, done.stderr
     loaded, x64 = json.loads(done.stdout)
     assert "aligngp" in loaded
-    assert set(loaded) & {"sklearn", "matplotlib", "plotly", "pandas", "polars", "gpjax", "typer"} == set()
+    assert (
+        set(loaded) & {"sklearn", "matplotlib", "plotly", "pandas", "polars", "gpjax", "typer", "fastapi", "pydantic"}
+        == set()
+    )
     assert x64 is False

@@ -18,6 +18,7 @@ from aligngp.errors import AligngpWarning, DataError, NotFittedError
 from aligngp.findings.advice import advice, far_outside
 from aligngp.fit.adam import History
 from aligngp.fit.pipeline import ProgressOf
+from aligngp.frame import check_same_rows
 from aligngp.kernels import as_kernel
 from aligngp.metrics import scores
 from aligngp.model import Model
@@ -165,6 +166,25 @@ class AlignedGP:
                     own = dataclasses.replace(task, mapping=None)
                     fitted[task.name] = parts.fit_part((own,), self.settings.alone(task.name), _of(task.name, progress))
         self._parts, self._training = fitted, data
+        return self
+
+    def remember(self, tasks: Mapping[str, Any], output: str | Mapping[str, str] | None = None) -> AlignedGP:
+        """Give a loaded model its training rows back, as they were passed to ``fit``; return self.
+
+        A model file does not hold them; scores of left-out rows, the transfer report and ranges need them. Rows that
+        are not those of the fit are refused.
+        """
+        fitted = self._distinct()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AligngpWarning)  # what is suspicious was told at the fit
+            data = read_tasks(tasks, output)
+        tables = {table.name: table for table in data}
+        if set(tables) != set(self._parts):
+            raise DataError(f"remember: expected the tasks {listed(self._parts)}, got {listed(tables)}.")
+        for part in fitted:
+            for at, name in enumerate(part.frame.names):
+                check_same_rows(part.frame, at, tables[name], part.rows[at])
+        self._training = tuple(tables[name] for name in self._parts)
         return self
 
     # ---- prediction -------------------------------------------------------------------------------------------

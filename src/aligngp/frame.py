@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from aligngp.data.scaling import Scaler, fit_scaler
+from aligngp.data.tables import listed
 from aligngp.data.tasks import TaskData, TaskSchema, find_task
 from aligngp.errors import AligngpWarning, DataError, SettingError
 from aligngp.mappings.contract import Rows
@@ -103,6 +104,40 @@ def alone(frame: Frame, task: int) -> Frame:
         (frame.outputs[task],),
         frame.training_outputs[task : task + 1],
     )
+
+
+def check_same_rows(frame: Frame, task: int, table: TaskData, rows: int) -> None:
+    """Raise where a table does not hold the training rows of a task, as far as number, means and deviations tell."""
+    schema, start = frame.tasks[task], f"task {table.name!r}:"
+    if table.columns != schema.columns:
+        raise DataError(
+            f"{start} the model was fitted to the inputs {listed(schema.columns)}, in this order, and the rows have "
+            f"{listed(table.columns)}. Pass the rows of the fit."
+        )
+    if schema.output is not None and table.output not in (None, schema.output):
+        raise DataError(
+            f"{start} the model was fitted to the output {schema.output!r}, and this is {table.output!r}. Pass "
+            f"output={schema.output!r}."
+        )
+    if table.y.size != rows:
+        raise DataError(f"{start} the model was fitted to {rows} rows, got {table.y.size}. Pass the rows of the fit.")
+    standardized = not np.array_equal(frame.outputs[task].transform(np.ones(1)), np.ones(1))
+    own = fit_scaler(table.X, standardized)
+    for column, *values in zip(
+        (*schema.columns, schema.output or "y"),
+        (*own.mean, np.mean(table.y)),
+        (*frame.inputs[task].mean, frame.training_outputs[task, 0]),
+        (*own.scale, np.sqrt(np.var(table.y))),
+        (*frame.inputs[task].scale, np.sqrt(frame.training_outputs[task, 1])),
+        strict=True,
+    ):
+        mean, expected, deviation, wanted = map(float, values)
+        close = 1e-9 * max(abs(expected), abs(wanted))
+        if abs(mean - expected) > close or abs(deviation - wanted) > close:
+            raise DataError(
+                f"{start} column {column!r} has mean {mean:.6g} and deviation {deviation:.6g}, in the rows of the fit "
+                f"they were {expected:.6g} and {wanted:.6g}. Pass the rows of the fit."
+            )
 
 
 def affine_in_frame(frame: Frame, task: int, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

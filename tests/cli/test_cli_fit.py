@@ -63,6 +63,7 @@ def test_what_is_printed(run, finished, tmp_path):
     assert lines[2].startswith("fine: 20 rows test, ")
     assert lines[3].startswith("Model: deep/er/model.agp, fitted in ")
     assert lines[4] == "Next:  aligngp predict deep/er --task fine --input new.csv --output pred.csv"
+    assert lines[5] == "       aligngp report deep/er"
     assert "mixture of exact GPs: 2/2, objective" in done.err
     quiet = run("fit", "job.toml", "--quiet")
     assert quiet.out.splitlines() == lines[:3]

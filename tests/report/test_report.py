@@ -281,7 +281,7 @@ def test_a_page_that_cannot_be_finished_leaves_nothing_behind(tmp_path, monkeypa
     def full(descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("aligngp.report.page.os.fsync", full)
+    monkeypatch.setattr("aligngp.data.atomic.os.fsync", full)
     with pytest.raises(OSError, match="No space left"):
         report.write(noisy(), tmp_path / "report.html")
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""The command line: ``aligngp init``, ``fit``, ``predict``, ``demo``, ``schema``, ``version``."""
+"""The command line: ``aligngp init``, ``fit``, ``predict``, ``report``, ``serve`` and a few small commands."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from aligngp.cli.demo import demo
 from aligngp.cli.fit import fit
 from aligngp.cli.init import init
 from aligngp.cli.predict import predict
+from aligngp.cli.report import report
+from aligngp.cli.serve import serve
 from aligngp.errors import AligngpError, SettingError
 from aligngp.job import SCHEMA
 
@@ -20,7 +22,7 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
 )
-for _command in (init, fit, predict, demo):
+for _command in (init, fit, predict, report, serve, demo):
     app.command()(_command)
 
 

@@ -67,6 +67,7 @@ def fit(
         print(f"Model: {run.folder / MODEL}, fitted in {seconds:.1f} s; beside it job.toml, scores.json, {LOG}")
         folder, task = shlex.quote(str(run.folder)), shlex.quote(next(iter(wanted.tasks)))
         print(f"Next:  aligngp predict {folder} --task {task} --input new.csv --output pred.csv")
+        print(f"       aligngp report {folder}")
 
 
 def _fitted(job: Job, tables: Mapping[str, Any], quiet: bool) -> tuple[AlignedGP, float]:

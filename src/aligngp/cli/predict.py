@@ -10,11 +10,11 @@ import typer
 
 from aligngp.cli.journal import journal
 from aligngp.cli.options import Debug, Force, Quiet
-from aligngp.cli.run import MODEL
+from aligngp.cli.run import model_file
 from aligngp.data.delimited import as_delimited
 from aligngp.data.files import check_target, read_table, write_table
 from aligngp.data.tables import listed
-from aligngp.errors import DataError, ModelFileError, SettingError
+from aligngp.errors import DataError, SettingError
 
 _ADDED = ("mean", "std", "lower", "upper")
 
@@ -49,7 +49,7 @@ def predict(
             check_target(output)
             if output.exists() and not force:
                 raise SettingError(f"{output} is there already. Pass --force to replace it, or another --output.")
-        table = _predicted(_model_file(model), task, input, latent, interval)
+        table = _predicted(model_file(model), task, input, latent, interval)
     if printed:
         sys.stdout.buffer.write(as_delimited(table, ","))
         sys.stdout.buffer.flush()
@@ -57,15 +57,6 @@ def predict(
     write_table(table, output)
     if not quiet:
         print(f"Predictions: {output} ({table.num_rows} rows; new columns {', '.join(_ADDED)})")
-
-
-def _model_file(path: Path) -> Path:
-    """Return the model file that a run's folder or a path stands for."""
-    if not path.is_dir():
-        return path
-    if not (path / MODEL).is_file():
-        raise ModelFileError(f"{path}: there is no {MODEL} in this folder. Name the folder of a finished run.")
-    return path / MODEL
 
 
 def _predicted(file: Path, task: str | None, source: Path, latent: bool, interval: float) -> Any:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
 from aligngp.data.atomic import write_text
-from aligngp.errors import SettingError
-from aligngp.estimator import AlignedGP
-from aligngp.job import Job, as_used
+from aligngp.errors import AligngpError, AligngpWarning, ModelFileError, SettingError
+from aligngp.estimator import AlignedGP, load
+from aligngp.job import Job, as_used, read_job
 
 State = Literal["new", "same", "interrupted", "other"]
 MODEL, JOB, SCORES, LOG, UNFINISHED = "model.agp", "job.toml", "scores.json", "log.txt", "log-unfinished.txt"
@@ -81,6 +82,50 @@ class Run:
             **_json(scores),
         }
         write_text(self.folder / SCORES, json.dumps(said, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The model of a run's folder or a model file, with its training rows where they could be read again."""
+
+    gp: AlignedGP
+    test: Mapping[str, Any]
+    """Rows with outputs that were kept out of the fit."""
+    missing: str | None
+    """Why there are no training rows, None where there are."""
+
+
+def model_file(path: Path) -> Path:
+    """Return the model file that a run's folder or a path stands for."""
+    if not path.is_dir():
+        return path
+    if not (path / MODEL).is_file():
+        raise ModelFileError(f"{path}: there is no {MODEL} in this folder. Name the folder of a finished run.")
+    return path / MODEL
+
+
+def load_run(path: Path) -> Loaded:
+    """Return the model that a path stands for; of a run's folder with the rows of its files, where none has changed."""
+    gp = load(model_file(path))
+    if not path.is_dir():
+        return Loaded(gp, {}, f"{path}: a model file holds no training rows. Name the run's folder to have them.")
+    try:
+        job = read_job(path / JOB)
+        if not _is_of(path, job):
+            why = "its data files or its job.toml are not those of the fit"
+            return Loaded(gp, {}, f"{path}: {why}, so the training rows are not used. Fit again to have them.")
+        tasks, test = job.read()
+        return Loaded(gp.remember(tasks), test, None)
+    except (AligngpError, OSError) as error:
+        return Loaded(gp, {}, f"{path}: the training rows cannot be read again: {error}")
+
+
+def _is_of(folder: Path, job: Job) -> bool:
+    """Tell whether a folder holds the run of a job as used; that names the common task even if it was found."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AligngpWarning)
+        digests = (job.digest(), replace(job, common=None).digest())
+    return any(Run(folder, job, digest).state() in ("same", "interrupted") for digest in digests)
 
 
 def _checksum(file: Path) -> str:

@@ -17,17 +17,18 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _SEPARATORS = ",;\t|"
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+_NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
 _COMMA_NUMBER = re.compile(_NUMBER.pattern.replace(r"\.", ","))
 _UNICODE = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
 
-def read_delimited(source: Path, separator: str | None = None) -> pa.Table:
+def read_delimited(source: Path, separator: str | None = None, content: bytes | None = None) -> pa.Table:
     """Return the table in a text file with a line of column names; commas, semicolons, tabs or bars between cells.
 
-    Where semicolons (tabs, bars) stand between cells, numbers may have decimal commas.
+    Where semicolons (tabs, bars) stand between cells, numbers may have decimal commas. ``content`` is the file's, where
+    it is at hand already.
     """
-    text = _decoded(source)
+    text = _decoded(source, source.read_bytes() if content is None else content)
     if not text.strip():
         raise DataError(f"{source}: the file is empty. Write the table again, with a line of column names.")
     text, told = _without_preamble(text)
@@ -73,9 +74,8 @@ def as_delimited(table: pa.Table, separator: str) -> bytes:
     return names.getvalue().encode() + rows.getvalue()
 
 
-def _decoded(source: Path) -> str:
+def _decoded(source: Path, content: bytes) -> str:
     """Return a file's text with plain line ends; what is not Unicode is taken for what Excel writes in the West."""
-    content = source.read_bytes()
     encoding = next((name for mark, name in _UNICODE.items() if content.startswith(mark)), "utf-8")
     try:
         text = content.decode(encoding)
@@ -99,11 +99,14 @@ def _without_preamble(text: str) -> tuple[str, str | None]:
     told = re.match(r"sep=(.)\n", text)
     if told:
         text = text[told.end() :]
-    comment = None
-    while text.startswith("#"):
-        comment, _, text = text.partition("\n")
+    comment, start = None, 0
+    while text.startswith("#", start):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        comment, start = text[start:end], end + 1
+    text = text[start:]
     first = text.split("\n", 1)[0]
-    if comment is not None and all(_NUMBER.fullmatch(cell) for cell in re.split(r"\s*[,;\t|]\s*", first.strip())):
+    if comment is not None and all(_NUMBER.fullmatch(cell.strip()) for cell in re.split(r"[,;\t|]", first.strip())):
         text = f"{comment.lstrip('#').strip()}\n{text}"
     return text, told[1] if told else None
 

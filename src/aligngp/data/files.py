@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import zipfile
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -56,15 +58,14 @@ def read_table(path: str | os.PathLike[str], sheet: str | None = None) -> pa.Tab
     _check_there(source)
     if sheet is not None and suffix != ".xlsx":
         raise DataError(f"{source}: sheet={sheet!r} is for Excel workbooks, and this is {SUFFIXES[suffix]}. Remove it.")
-    try:
+    with _reading(source, suffix):
         return _checked(_read(source, suffix, sheet), source)
-    except (DataError, PermissionError, MemoryError, Warning):
-        raise
-    except Exception as error:  # parsers of other libraries raise what they like
-        raise DataError(
-            f"{source}: cannot be read as {SUFFIXES[suffix]} ({_told(error)}). It may be damaged, or have the "
-            "suffix of another format; write it again."
-        ) from error
+
+
+def parse_csv(content: bytes, name: str) -> pa.Table:
+    """Return the table of a CSV file that is at hand as bytes; ``name`` is what errors call it."""
+    with _reading(Path(name), ".csv"):
+        return _checked(read_delimited(Path(name), content=content), Path(name))
 
 
 def write_table(frame: Any, path: str | os.PathLike[str]) -> None:
@@ -109,6 +110,20 @@ def missing_file(path: Path) -> str:
         return f"{path}: there is no such file, not even the folder {path.parent}."
     near = did_you_mean(path.name, sorted(file.name for file in path.parent.iterdir() if file.is_file()))
     return f"{path}: there is no such file{near}."
+
+
+@contextmanager
+def _reading(source: Path, suffix: str) -> Iterator[None]:
+    """Turn whatever the parsers of other libraries raise into one clear error."""
+    try:
+        yield
+    except (DataError, PermissionError, MemoryError, Warning):
+        raise
+    except Exception as error:
+        raise DataError(
+            f"{source}: cannot be read as {SUFFIXES[suffix]} ({_told(error)}). It may be damaged, or have the "
+            "suffix of another format; write it again."
+        ) from error
 
 
 def _check_there(source: Path) -> None:

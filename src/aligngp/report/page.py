@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -11,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from aligngp.data.atomic import write_text
 from aligngp.errors import DataError, MissingPackageError
 from aligngp.estimator import AlignedGP
 from aligngp.report.content import Content, collect
@@ -45,16 +45,7 @@ def write(
     script = plotly()  # before anything is computed: it may be missing
     page = html(collect(gp, test, transfer), script)
     _check(target, force)
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-    try:
-        with temporary.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(page)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    write_text(target, page)
     return target
 
 
