@@ -22,8 +22,10 @@ import aligngp as agp
 
 
 def lift(alpha, log_reynolds, mach):
-    """Lift coefficient: a thin airfoil with viscous losses, Prandtl-Glauert's correction, and a soft stall."""
-    losses = 0.25 * np.exp(-(log_reynolds - 5.0))  # thicker boundary layers at low Reynolds numbers
+    """Lift of a thin airfoil with viscous losses, Prandtl-Glauert's correction, a soft stall."""
+    losses = 0.25 * np.exp(
+        -(log_reynolds - 5.0)
+    )  # thicker boundary layers at low Reynolds numbers
     slope = 2 * np.pi * (1 - losses) / np.sqrt(1 - mach**2)
     stall = 12 + 2 * (log_reynolds - 6) - 8 * mach**2  # degrees
     beyond = np.logaddexp(0, alpha - stall)
@@ -33,6 +35,7 @@ def lift(alpha, log_reynolds, mach):
 # %% [markdown]
 # The cheap table: 25 angles at one condition, a Reynolds number of a million and Mach 0.1. The costly one: 6 runs over
 # all three inputs.
+
 
 # %%
 def costly(count, seed):
@@ -75,14 +78,21 @@ def compared(seed):
         agp.AlignedGP("cheap").fit({"costly": runs, "cheap": filled}, output="lift"),
         agp.AlignedGP().fit({"costly": runs}, output="lift"),
     ]
-    return [[model.score("costly", test)[name] for name in ("rmse", "crps", "coverage95")] for model in models]
+    return [
+        [model.score("costly", test)[name] for name in ("rmse", "crps", "coverage95")]
+        for model in models
+    ]
 
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", agp.AligngpWarning)  # rows outside six runs, constant columns: we know
+    warnings.simplefilter(
+        "ignore", agp.AligngpWarning
+    )  # rows outside six runs, constant columns: we know
     medians = np.median([compared(seed) for seed in range(6)], axis=0)
 print(f"{'':24}{'RMSE':>8}{'CRPS':>8}{'coverage':>10}")
-for name, (rmse, crps, coverage) in zip(["aligned", "filled with constants", "costly runs alone"], medians, strict=True):
+for name, (rmse, crps, coverage) in zip(
+    ["aligned", "filled with constants", "costly runs alone"], medians, strict=True
+):
     print(f"{name:24}{rmse:8.3f}{crps:8.3f}{coverage:10.0%}")
 
 # %% [markdown]

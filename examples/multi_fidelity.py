@@ -32,21 +32,34 @@ BOUNDS = {
 }
 
 
-def costly_loss(area_ratio, length, swirl, blockage, curvature, hub_taper, log_reynolds, roughness):
-    """Loss coefficient of total pressure with boundary layers, a shaped wall, and friction that depends on both."""
+def costly_loss(
+    area_ratio, length, swirl, blockage, curvature, hub_taper, log_reynolds, roughness
+):
+    """Loss of total pressure with boundary layers, a shaped wall and rough walls."""
     opening = np.degrees(np.arctan((area_ratio - 1) / length))
     limit = 11 - 40 * blockage + 3 * hub_taper - 4 * curvature**2 + 0.08 * swirl
     separation = 0.02 * np.logaddexp(0, opening - limit)
-    friction = 0.035 * (1 + 0.2 * roughness) * 10 ** (-0.2 * (log_reynolds - 5)) * length / (1 + area_ratio)
+    friction = (
+        0.035
+        * (1 + 0.2 * roughness)
+        * 10 ** (-0.2 * (log_reynolds - 5))
+        * length
+        / (1 + area_ratio)
+    )
     whirl = 0.9 * np.sin(np.radians(swirl)) ** 2 * (1 + 0.3 * hub_taper)
     outlet = 0.35 / area_ratio**2 * (1 + 2 * blockage)
     return separation + friction + whirl + outlet + 0.02 * curvature * (area_ratio - 1)
 
 
 def cheap_loss(area_ratio, length, swirl):
-    """The same with no boundary layers, a straight wall and a constant friction: three parameters, and biased."""
+    """The same without boundary layers, a straight wall, constant friction: biased."""
     opening = np.degrees(np.arctan((area_ratio - 1) / length))
-    return 0.028 * np.logaddexp(0, opening - 10) + 0.01 * length + 0.8 * np.radians(swirl) ** 2 + 0.3 / area_ratio**2
+    return (
+        0.028 * np.logaddexp(0, opening - 10)
+        + 0.01 * length
+        + 0.8 * np.radians(swirl) ** 2
+        + 0.3 / area_ratio**2
+    )
 
 
 # %% [markdown]
@@ -88,7 +101,10 @@ print(gp.summary())
 
 # %%
 found = gp.training_scores()["costly"]
-print(found["scored"], f"RMSE {found['rmse']:.4f}, coverage {found['coverage95']:.0%} of {found['rows']} rows")
+print(
+    found["scored"],
+    f"RMSE {found['rmse']:.4f}, coverage {found['coverage95']:.0%} of {found['rows']} rows",
+)
 
 # %% [markdown]
 # With the 300 test runs, against a model of the costly runs alone:
@@ -98,7 +114,8 @@ alone = agp.AlignedGP(seed=0).fit({"costly": tasks["costly"]}, output="loss")
 print(f"{'':10}{'RMSE':>8}{'SMSE':>8}{'CRPS':>9}{'coverage':>10}")
 for name, model in {"aligned": gp, "alone": alone}.items():
     scores = model.score("costly", test)
-    print(f"{name:10}{scores['rmse']:8.4f}{scores['smse']:8.3f}{scores['crps']:9.4f}{scores['coverage95']:10.0%}")
+    errors = f"{scores['rmse']:8.4f}{scores['smse']:8.3f}{scores['crps']:9.4f}"
+    print(f"{name:10}{errors}{scores['coverage95']:10.0%}")
 
 # %% [markdown]
 # SMSE is the squared error over the variance of the training outputs: 1 is no better than their mean. CRPS judges mean
@@ -138,4 +155,6 @@ designs = test.head(5).drop(columns="loss")
 draws = gp.predict("costly", designs).sample(2000, seed=1)
 best = np.bincount(draws.argmin(axis=1), minlength=5) / len(draws)
 for design, chance in enumerate(best):
-    print(f"design {design}: the lowest loss in {chance:.0%} of draws, true loss {test.loss[design]:.3f}")
+    print(
+        f"design {design}: the lowest loss in {chance:.0%} of draws, true loss {test.loss[design]:.3f}"
+    )

@@ -28,11 +28,15 @@ ELBOW = ["q1", "q2", "speed1", "speed2", "acceleration1", "acceleration2"]
 
 
 def telescope_torque(X):
-    """Torque at the shoulder (N m): a sliding payload of 1.2 kg on a link of 1.5 kg with its centre at 0.3 m."""
+    """Torque (N m) with a sliding payload of 1.2 kg on a link of 1.5 kg, centred at 0.3 m."""
     theta, reach, theta_speed, reach_speed, theta_acceleration = X.T
     inertia = 1.5 * 0.3**2 + 1.2 * reach**2
     coriolis = 2 * 1.2 * reach * reach_speed * theta_speed
-    return inertia * theta_acceleration + coriolis + (1.5 * 0.3 + 1.2 * reach) * GRAVITY * np.cos(theta)
+    return (
+        inertia * theta_acceleration
+        + coriolis
+        + (1.5 * 0.3 + 1.2 * reach) * GRAVITY * np.cos(theta)
+    )
 
 
 # %% [markdown]
@@ -51,7 +55,9 @@ def elbow_torque(X):
     m11 += PAYLOAD * (L1**2 + L2**2 + 2 * L1 * L2 * cosine)
     m12 = M2 * (L2**2 / 3 + L1 * L2 / 2 * cosine) + PAYLOAD * (L2**2 + L1 * L2 * cosine)
     coriolis = (M2 / 2 + PAYLOAD) * L1 * L2 * sine * (2 * speed1 * speed2 + speed2**2)
-    weight = (M1 / 2 + M2 + PAYLOAD) * L1 * np.cos(q1) + (M2 / 2 + PAYLOAD) * L2 * np.cos(q1 + q2)
+    weight = (M1 / 2 + M2 + PAYLOAD) * L1 * np.cos(q1) + (M2 / 2 + PAYLOAD) * L2 * np.cos(
+        q1 + q2
+    )
     return m11 * acceleration1 + m12 * acceleration2 - coriolis + GRAVITY * weight
 
 
@@ -130,7 +136,9 @@ print(f"{'':10}{'RMSE (N m)':>12}{'CRPS':>8}{'coverage':>10}")
 for name, gp in models.items():
     gp.fit(tasks, output="torque")
     scores = gp.score("elbow", test)
-    print(f"{name:10}{scores['rmse']:12.3f}{scores['crps']:8.3f}{scores['coverage95']:10.0%}")
+    print(
+        f"{name:10}{scores['rmse']:12.3f}{scores['crps']:8.3f}{scores['coverage95']:10.0%}"
+    )
 
 # %% [markdown]
 # RMSE and CRPS are in newton metres, lower is better. Coverage is the part of test runs inside the 95% intervals.
@@ -153,5 +161,7 @@ for ax, name in zip(axes, ["mapping", "alone"], strict=True):
 # %%
 gp = models["mapping"]
 mean, variance = gp.aligned("elbow", test.head(3))
-print(pd.DataFrame(gp.nominal("elbow", test.head(3)), columns=TELESCOPE).round(2).to_string())
+print(
+    pd.DataFrame(gp.nominal("elbow", test.head(3)), columns=TELESCOPE).round(2).to_string()
+)
 print(pd.DataFrame(mean, columns=TELESCOPE).round(2).to_string())

@@ -42,7 +42,13 @@ def log_likelihood(hubble, matter, dark, grid):
     redshift, observed, sigma = supernovae.to_numpy().T
     one = 1 + redshift[:, None] * np.linspace(0, 1, grid)
     integrand = 1 / np.sqrt(max(0, 1 - matter - dark) * one**4 + matter * one**3 + dark)
-    distance = LIGHT * (1 + redshift) / hubble * redshift * np.trapezoid(integrand, dx=1 / (grid - 1))
+    distance = (
+        LIGHT
+        * (1 + redshift)
+        / hubble
+        * redshift
+        * np.trapezoid(integrand, dx=1 / (grid - 1))
+    )
     residual = (observed - 5 * np.log10(distance) - 25) / sigma
     return np.mean(np.maximum(-0.5 * (np.log(2 * np.pi * sigma**2) + residual**2), -1000))
 
@@ -84,7 +90,9 @@ alone = agp.AlignedGP().fit({"costly": tasks["costly"]}, output="likelihood")
 print(f"{'':10}{'SMSE':>8}{'SMLL':>8}{'coverage':>10}")
 for name, model in {"aligned": gp, "alone": alone}.items():
     scores = model.score("costly", test)
-    print(f"{name:10}{scores['smse']:8.2f}{scores['smll']:8.2f}{scores['coverage95']:10.0%}")
+    print(
+        f"{name:10}{scores['smse']:8.2f}{scores['smll']:8.2f}{scores['coverage95']:10.0%}"
+    )
 
 # %%
 figure, axes = plt.subplots(1, 2, figsize=(9, 4), sharey=True, layout="constrained")

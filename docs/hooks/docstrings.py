@@ -30,16 +30,11 @@ def to_markdown(docstring: str) -> str:
     text = _MATH.sub(r"\\(\1\\)", text)
     text = _DISPLAYED.sub(r"\\[\1\\]", text).replace("``", "`")
     pieces = _SECTION.split(text)
-    parts = [_lead(pieces[0])]
+    parts = [pieces[0].strip()]
     for title, body in zip(pieces[1::2], pieces[2::2], strict=True):
         written = {"Parameters": _entries, "Attributes": _entries, "Examples": _examples}.get(title, str)(body)
         parts.append(f"**{title}**\n\n{written.strip()}")
     return "\n\n".join(parts)
-
-
-def _lead(text: str) -> str:
-    """Return the text before all sections; lines set off by spaces follow an empty line."""
-    return re.sub(r"(?<=[^\n])\n(?= {4}\S)", "\n\n", text.strip(), count=0) if "\n\n    " in text else text.strip()
 
 
 def _entries(body: str) -> str:
@@ -50,7 +45,9 @@ def _entries(body: str) -> str:
         if entry is None:
             lines.append(f"    {line.strip()}")
             continue
-        names = ", ".join(f"**`{name.strip()}`**" if name.strip() != "..." else "..." for name in entry["names"].split(","))
+        names = ", ".join(
+            f"**`{name.strip()}`**" if name.strip() != "..." else "..." for name in entry["names"].split(",")
+        )
         lines.append(f"- {names}: {line[entry.end() :]}")
     return "\n".join(lines)
 

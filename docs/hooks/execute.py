@@ -7,6 +7,7 @@ import io
 import os
 import re
 import tempfile
+import textwrap
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,6 +17,10 @@ from typing import Any
 FENCE = re.compile(r"^```python(?P<options>[^\n]*)\n(?P<code>.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
 NOT_RUN = "no-run"
 """After ```` ```python ````: this fence is shown and never run."""
+
+
+WIDTH = 92
+"""The columns that a listing can show."""
 
 
 class ExampleError(Exception):
@@ -74,9 +79,14 @@ def _run(code: str, namespace: dict[str, Any], where: str) -> str:
 
 
 def _text(printed: str) -> str:
-    """Return printed lines as Markdown."""
-    lines = "\n".join(line.rstrip() for line in printed.rstrip().splitlines())
+    """Return printed lines as Markdown; long sentences are wrapped, tables are not."""
+    lines = "\n".join(_wrapped(line.rstrip()) for line in printed.rstrip().splitlines())
     return f"\n\n``` {{ .text .output }}\n{lines}\n```" if lines else ""
+
+
+def _wrapped(line: str) -> str:
+    sentence = line.isascii() and "  " not in line
+    return textwrap.fill(line, WIDTH, subsequent_indent="  ", break_on_hyphens=False) if sentence else line
 
 
 def _figures() -> Iterator[tuple[str, bytes]]:

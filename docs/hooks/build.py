@@ -5,6 +5,7 @@ A page runs its code if its front matter says ``run: true``; a tutorial always d
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,13 @@ sys.path.insert(0, str(HOOKS))
 
 import execute  # noqa: E402
 import mathematics  # noqa: E402
-import results  # noqa: E402
+import measured  # noqa: E402
 import scripts  # noqa: E402
 
 ROOT = HOOKS.parents[1]
 TUTORIALS = "tutorials/"
 RESULTS = "<!-- benchmarks/results -->"
+FETCHED = re.compile(r"<(?:script|img|link|iframe|source)\b[^>]*(?:src|href)=\"?(?:https?:)?//[^>]*>")
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -48,7 +50,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
             raise PluginError(str(error)) from error
         markdown, figures = done.markdown, done.figures
     elif RESULTS in markdown:
-        found = results.collect(ROOT / "benchmarks" / "results")
+        found = measured.collect(ROOT / "benchmarks" / "results")
         markdown = markdown.replace(RESULTS, found.markdown)
         figures = {name: path.read_bytes() for name, path in found.figures.items()}
     for name, content in figures.items():
@@ -59,3 +61,11 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
     """Turn TeX into MathML."""
     return mathematics.with_mathml(html)
+
+
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """Refuse a page that would fetch something from another host."""
+    found = FETCHED.search(output)
+    if found is not None:
+        raise PluginError(f"{page.file.src_uri}: it fetches from another host: {found[0]}")
+    return output
