@@ -58,7 +58,7 @@ lint: $(VENV)/.installed-dev  ## ruff check, ruff format --check, pyright
 
 # Every page's code is run, and a link that leads nowhere is an error. The variable turns an advertisement off.
 docs: $(VENV)/.installed-docs  ## build the documentation into site/, every example and tutorial run
-	@NO_MKDOCS_2_WARNING=true $(VENV)/bin/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=true $(VENV)/bin/mkdocs build --strict
 	@echo "site/index.html"
 
 bench: $(VENV)/.installed-dev  ## run the short benchmarks; all of them: make bench BENCH="-m benchmarks.run"

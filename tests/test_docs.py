@@ -6,6 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from aligngp.ensemble.fit import MARGINALIZED_ROWS
+from aligngp.ensemble.sources import POSTERIOR_ROWS
+from aligngp.fit.choose import EXACT_ROWS, MOST_EXACT_ROWS
+from aligngp.parts import ENSEMBLE_ROWS
+from aligngp.prediction import JOINT_ROWS
+
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "docs" / "hooks"))
 
@@ -31,6 +37,16 @@ def test_every_page_stands_in_the_navigation():
     pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}
     tutorials = {f"tutorials/{script.stem.replace('_', '-')}.md" for script in (ROOT / "examples").glob("*.py")}
     assert named == pages | tutorials
+
+
+def test_limits_that_pages_name_are_those_of_the_code():
+    which, many = ((ROOT / "docs" / page).read_text() for page in ("which-model.md", "how-to/many-rows.md"))
+    assert f"one task with at most {ENSEMBLE_ROWS} rows" in which
+    assert f"up to {EXACT_ROWS} rows in all ({MOST_EXACT_ROWS} on request)" in which
+    assert f"Up to {MARGINALIZED_ROWS} rows of a task it averages" in which
+    assert f"| one task has at most {ENSEMBLE_ROWS} | " in many
+    assert f"a sample of the rows, {POSTERIOR_ROWS} in all" in many
+    assert f"limited to {JOINT_ROWS} at a time" in many
 
 
 def test_printed_lines_and_figures_stand_below_their_code():
