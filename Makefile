@@ -18,9 +18,9 @@ PIP_INSTALL = -m pip install -qq
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-# Both stamps of .venv install into the same place: never at once, whatever -j says.
+# All stamps of .venv install into the same place: never at once, whatever -j says.
 .NOTPARALLEL:
-.PHONY: help install demo test test-jaxlib stress lint bench constraints clean
+.PHONY: help install demo test test-jaxlib stress lint docs bench constraints clean
 
 # What every recipe that makes an environment begins with.
 define CHECK_PYTHON
@@ -56,6 +56,11 @@ lint: $(VENV)/.installed-dev  ## ruff check, ruff format --check, pyright
 	@$(VENV)/bin/ruff format --check
 	@$(VENV)/bin/pyright
 
+# Every page's code is run, and a link that leads nowhere is an error. The variable turns an advertisement off.
+docs: $(VENV)/.installed-docs  ## build the documentation into site/, every example and tutorial run
+	@NO_MKDOCS_2_WARNING=true $(VENV)/bin/mkdocs build --strict
+	@echo "site/index.html"
+
 bench: $(VENV)/.installed-dev  ## run the short benchmarks; all of them: make bench BENCH="-m benchmarks.run"
 	@$(VENV)/bin/python $(BENCH)
 
@@ -70,6 +75,11 @@ $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/pip
 	@echo "Installing aligngp and its development tools into $(VENV) ..."
 	@$(VENV)/bin/python $(PIP_INSTALL) -c constraints.txt -e ".[dev]"
 	@touch $(VENV)/.installed-demo $@
+
+$(VENV)/.installed-docs: pyproject.toml constraints.txt | $(VENV)/bin/pip
+	@echo "Installing aligngp and what its documentation needs into $(VENV) ..."
+	@$(VENV)/bin/python $(PIP_INSTALL) -c constraints.txt -e ".[docs,plot,report]"
+	@touch $@
 
 # The package's dependencies but for jax, at the pinned versions, and what the marked tests need.
 $(VENV)-jax-%/.installed: pyproject.toml constraints.txt Makefile | $(VENV)-jax-%/bin/pip
@@ -91,14 +101,14 @@ constraints:  ## write constraints.txt anew from the newest versions that fit to
 	$(CHECK_PYTHON)
 	@rm -rf $(VENV)-constraints
 	@$(PYTHON) -m venv $(VENV)-constraints
-	@$(VENV)-constraints/bin/python $(PIP_INSTALL) -e ".[dev]"
+	@$(VENV)-constraints/bin/python $(PIP_INSTALL) -e ".[dev,docs]"
 	@grep '^#' constraints.txt > $(VENV)-constraints/pins
 	@$(VENV)-constraints/bin/python -m pip freeze --exclude-editable | awk -F == '/^[A-Za-z0-9._-]+==/ \
 		{name = tolower($$1); gsub(/[-_.]+/, "-", name); print name "==" $$2}' | LC_ALL=C sort >> $(VENV)-constraints/pins
 	@cp $(VENV)-constraints/pins constraints.txt
 	@rm -rf $(VENV)-constraints
 
-clean:  ## remove what the commands made: environments, caches, build products, the demo's figure
-	@rm -rf $(VENV) $(VENV)-jax-* $(VENV)-constraints .benchmark-envs demo build dist src/*.egg-info
+clean:  ## remove what the commands made: environments, caches, build products, the demo's figure, the site
+	@rm -rf $(VENV) $(VENV)-jax-* $(VENV)-constraints .benchmark-envs demo site build dist src/*.egg-info
 	@rm -rf .pytest_cache .ruff_cache .hypothesis
 	@find src tests benchmarks -type d -name __pycache__ -prune -exec rm -rf {} +

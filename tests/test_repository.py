@@ -127,7 +127,7 @@ def test_the_old_jax_is_the_oldest_that_is_allowed():
 
 def test_make_alone_lists_every_command():
     listed = re.findall(r"^  make (\S+)", run_make().stdout, re.MULTILINE)
-    assert set(listed) >= {"help", "install", "demo", "test", "test-jaxlib", "stress", "lint", "bench", "clean"}
+    assert set(listed) >= {"help", "install", "demo", "test", "test-jaxlib", "stress", "lint", "docs", "bench", "clean"}
 
 
 def test_make_refuses_an_old_python(tmp_path):
@@ -143,7 +143,9 @@ def test_make_refuses_an_old_python(tmp_path):
     assert "no 'no-such-python' here" in missing.stderr
 
 
-@pytest.mark.parametrize("command, stamp", [("install", ".installed-dev"), ("demo", ".installed-demo")])
+@pytest.mark.parametrize(
+    "command, stamp", [("install", ".installed-dev"), ("demo", ".installed-demo"), ("docs", ".installed-docs")]
+)
 def test_make_installs_again_only_when_its_inputs_changed(tmp_path, command, stamp):
     venv = tmp_path / "venv"
     (venv / "bin").mkdir(parents=True)

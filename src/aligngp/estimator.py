@@ -49,8 +49,9 @@ class AlignedGP:
         :class:`Tabulated`, :class:`Learned`); default the common task's columns, picked by name.
     calibration: what is done with the mappings, for all tasks or as a dict of tasks: ``"none"`` (HSVLMC-g0),
         ``"bayes"`` (HSVLMC), ``"embedded"`` (HSVLMC-EM), ``"free"`` (free q(X_bar); new rows are placed by its prior,
-        N(g0(x), nu_g0 I)), ``"linear"`` (IMC), or ``"auto"``: a residual GP mapping under the two-layer bound, see
-        ``mapping_kl_weight``.
+        N(g0(x), nu_g0 I)), ``"linear"`` (IMC), or ``"auto"``: a mixture of exact GPs that learn from the other tasks as they are, with a
+        residual, with a calibrated mapping or not at all (:mod:`aligngp.ensemble`); where that cannot be had, a
+        residual GP mapping under the two-layer bound, see ``mapping_kl_weight``.
     shared: False fits a GP of its own to every task on its own inputs (SOGP); then ``common``, ``mappings`` and
         ``calibration`` play no part.
     inference: ``"exact"`` (every row's covariance with every other, known aligned inputs), ``"collapsed"`` (inducing
@@ -58,7 +59,8 @@ class AlignedGP:
         number of rows), ``"adam"`` (the paper's training), or ``"auto"``: the fastest that is possible, said in the
         log.
     hyperparameters: ``"map"`` counts priors on them in, ``"ml"`` does not (the paper's way), ``"marginalize"``
-        averages over them; ``"auto"`` is ``"map"``.
+        averages over them (``calibration="auto"``); ``"auto"`` averages for tasks of at most 60 rows, and is ``"map"``
+        elsewhere.
     residual: give each task but the common one a GP on its own inputs, for what the common domain cannot carry; by
         default with ``calibration="auto"`` alone.
     num_latents: number of latent GPs, Q.

@@ -43,6 +43,16 @@ def test_the_posterior_is_the_conditional_gaussian(kernel):
             np.testing.assert_allclose(gradient[i, s], numeric, atol=1e-4)
 
 
+def test_a_search_may_step_anywhere():
+    sources = small_sources(2)
+    objective = _Objective("se", sources.rows, sources.y, sources.of, 2, 2, [None, None])
+    size = sources.lengthscale.size + sources.mixing.size + 2
+    for step in (1e4, -1e4):  # warnings, of an overflow for one, are errors here
+        loss, gradient = objective(np.full(size, step))
+        assert 1e6 < loss < np.inf, "the priors count what lies beyond the bound"
+        assert np.all(np.isfinite(gradient))
+
+
 @pytest.mark.parametrize("known", [[None, None], [None, 0.02]])
 def test_the_evidence_and_its_gradient(known):
     sources = small_sources(2)

@@ -30,6 +30,7 @@ _SCREENING, _FINISH = 40, 80
 """Iterations of each start, and of the best."""
 _OFFSET = 0.25
 _NOISE_FLOOR = 1e-6
+_LARGEST_LOG = 40.0
 _LATENTS = 4
 
 
@@ -231,8 +232,9 @@ class _Objective:
     def read(self, vector):
         """Return lengthscales (Q, D), mixing (S, Q) and noise variances (S,)."""
         lengths, mixing, log_noise = self._split(vector)
-        noise = np.where(np.isnan(self.known), _NOISE_FLOOR + np.exp(log_noise), self.known)
-        return np.exp(lengths), mixing.copy(), noise
+        bounded = np.clip(log_noise, -_LARGEST_LOG, _LARGEST_LOG)  # a line search may step anywhere
+        noise = np.where(np.isnan(self.known), _NOISE_FLOOR + np.exp(bounded), self.known)
+        return np.exp(np.clip(lengths, -_LARGEST_LOG, _LARGEST_LOG)), mixing.copy(), noise
 
     def loss(self, vector):
         """Return minus the log evidence alone."""
