@@ -49,7 +49,8 @@ class AlignedGP:
         :class:`Tabulated`, :class:`Learned`); default the common task's columns, picked by name.
     calibration: what is done with the mappings, for all tasks or as a dict of tasks: ``"none"`` (HSVLMC-g0),
         ``"bayes"`` (HSVLMC), ``"embedded"`` (HSVLMC-EM), ``"free"`` (free q(X_bar); new rows are placed by its prior,
-        N(g0(x), nu_g0 I)), ``"linear"`` (IMC), or ``"auto"``: a mixture of exact GPs that learn from the other tasks as they are, with a
+        N(g0(x), nu_g0 I)), ``"linear"`` (IMC),
+        or ``"auto"``: a mixture of exact GPs that learn from the other tasks as they are, with a
         residual, with a calibrated mapping or not at all (:mod:`aligngp.ensemble`); where that cannot be had, a
         residual GP mapping under the two-layer bound, see ``mapping_kl_weight``.
     shared: False fits a GP of its own to every task on its own inputs (SOGP); then ``common``, ``mappings`` and
@@ -86,7 +87,8 @@ class AlignedGP:
     initial_lengthscale, initial_mapping_lengthscale, initial_mapping_variance, initial_noise: where training starts,
         in standardised units; the first two default to max(1, sqrt(dimensions) / 2).
     standardize: scale inputs and outputs to zero mean and unit variance, by the training rows.
-    dtype: ``"float64"`` or ``"float32"``.
+    dtype: ``"float64"`` or ``"float32"``, which halves the memory; on data with noise it costs next to nothing, without
+        noise the bound and the predictions are clearly worse (benchmarks/results/precision.md).
     seed: one seed gives one result, bit for bit on one machine.
     progress: a progress bar; default on a terminal.
 
