@@ -211,6 +211,9 @@ def plot(path: Path) -> None:
             panel.set(xscale="log", yscale="log" if name == "seconds" else "linear", xlabel=axis, ylabel=label)
             if name != "seconds":
                 panel.set_ylim(bottom=0)
+            if axis != "N":  # less than two decades: the values themselves are the ticks
+                panel.set_xticks(AXES[axis], [str(value) for value in AXES[axis]])
+                panel.minorticks_off()
             panel.grid(alpha=0.3)
     panels[0][0].legend()
     figure.savefig(path.with_suffix(".png"), dpi=150)
