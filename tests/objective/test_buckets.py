@@ -1,6 +1,7 @@
 """Padded rows count nothing: every objective is the same with and without them, and few numbers are compiled for."""
 
 from dataclasses import replace
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -8,9 +9,10 @@ import numpy as np
 import pytest
 
 import aligngp as agp
-from aligngp.fit import collapse
+from aligngp.fit import collapse, natural
 from aligngp.fit.collapse import Objective
 from aligngp.fit.lbfgs import LbfgsSettings
+from aligngp.fit.natural import NaturalSettings
 from aligngp.gp import psi
 from aligngp.kernels import SquaredExponential
 from aligngp.mappings.contract import Point
@@ -119,15 +121,34 @@ def test_the_direct_objective_takes_no_padded_rows():
     assert not direct.applies(start, bucketed(start.mappings, problem.batches), "collapsed")
 
 
-def test_one_compilation_does_for_several_numbers_of_rows():
+def tables(rows):
+    """Two tasks of so many rows, few inducing inputs."""
+    rng = np.random.default_rng(rows)
+    X = rng.uniform(size=(rows, 2))
+    tasks = {name: agp.Task(X, np.sin(4.0 * X[:, 0]) + X[:, 1], names=["a", "b"]) for name in ("fine", "coarse")}
+    return case(tasks=tasks, num_inducing=3, num_latents=1)
+
+
+def test_lbfgs_compiles_once_for_several_numbers_of_rows():
     before = collapse._value_and_gradient._cache_size()
     values = []
-    for rows in (17, 19):
-        rng = np.random.default_rng(rows)
-        X = rng.uniform(size=(rows, 2))
-        tasks = {name: agp.Task(X, np.sin(4.0 * X[:, 0]) + X[:, 1], names=["a", "b"]) for name in ("fine", "coarse")}
-        read = case(tasks=tasks, num_inducing=3, num_latents=1)
+    for read in (tables(17), tables(19)):
         _, optimum = collapse._search(read.start("bayes"), read.batches, Objective(), LbfgsSettings(2), None)
         values.append(optimum.value)
     assert collapse._value_and_gradient._cache_size() == before + 1
     assert values[0] != values[1]
+
+
+def test_natural_gradients_compile_once_for_several_numbers_of_rows():
+    """And take the same steps as without padded rows."""
+
+    def trained(read):
+        _, history, _ = natural.train_natural(read.start("none"), read.data(), KEY, 0, NaturalSettings(iterations=3))
+        return history.objective
+
+    compiled = natural._advance._cached
+    before, found = compiled._cache_size(), [trained(tables(rows)) for rows in (17, 19)]
+    assert compiled._cache_size() == before + 1
+    with mock.patch.object(natural, "bucketed", lambda mappings, batches: batches):
+        assert_close(trained(tables(19)), found[1])
+    assert compiled._cache_size() == before + 2
