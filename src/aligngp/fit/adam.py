@@ -190,7 +190,8 @@ def take(batch: TaskBatch, index: Array | None, scale: float) -> TaskBatch:
     """Return the rows of a batch by number, all of them where there is no number."""
     if index is None:
         return batch
-    return TaskBatch(jax.tree.map(lambda leaf: leaf[index], batch.rows), batch.y[index], scale)
+    counted = None if batch.counted is None else batch.counted[index]
+    return TaskBatch(jax.tree.map(lambda leaf: leaf[index], batch.rows), batch.y[index], scale, counted)
 
 
 @eqx.filter_jit

@@ -27,6 +27,7 @@ from aligngp.fit.lbfgs import LbfgsSettings, Optimum, maximise
 from aligngp.gp.sparse import SparseGP
 from aligngp.model import Model
 from aligngp.objective import direct, exact
+from aligngp.objective.buckets import bucketed
 from aligngp.objective.direct.reading import Kind
 from aligngp.objective.elbo import TaskBatch
 from aligngp.objective.evidence import best_posterior, collapsed_bound
@@ -91,7 +92,7 @@ def with_best_posterior(model: Model, batches: tuple[TaskBatch, ...]) -> Model:
     if direct.applies(model, batches, "collapsed"):
         means, scales = direct.best_posterior(_chosen(model, "collapsed"), model, batches)
     else:
-        means, scales = _posterior(model, batches)
+        means, scales = _posterior(model, bucketed(model.mappings, batches))
     found = iter(zip(means, scales, strict=True))
 
     def placed(gp: SparseGP) -> SparseGP:
@@ -103,7 +104,8 @@ def with_best_posterior(model: Model, batches: tuple[TaskBatch, ...]) -> Model:
 
 def terms(model: Model, batches: tuple[TaskBatch, ...], objective: Objective) -> dict[str, float]:
     """Return the named terms of the objective at a model's parameters, and their ``"total"``."""
-    return {name: float(value) for name, value in _terms(model, batches, objective).items()}
+    found = _terms(model, _compiled_for(model, batches, objective), objective)
+    return {name: float(value) for name, value in found.items()}
 
 
 def _culprits(model: Model, batches, objective: Objective, names: Sequence[str]) -> str:
@@ -147,9 +149,14 @@ def _search(
     if direct.applies(model, batches, objective.kind):
         evaluate = direct.objective(chosen, model, batches, objective.kind, objective.prior)
     else:
-        evaluate = _compiled(chosen, trainable, rest, batches, objective)
+        evaluate = _compiled(chosen, trainable, rest, _compiled_for(model, batches, objective), objective)
     optimum = maximise(evaluate, flat.start, settings, progress)
     return join(eqx.combine(flat.restore(optimum.parameters), trainable), rest), optimum
+
+
+def _compiled_for(model: Model, batches, objective: Objective) -> tuple[TaskBatch, ...]:
+    """Return the rows that an objective is compiled for: as many as in few numbers, except for the exact evidence."""
+    return bucketed(model.mappings, batches) if objective.kind == "collapsed" else batches
 
 
 def _compiled(chosen, trainable, rest, batches, objective: Objective) -> Callable[[np.ndarray], Any]:

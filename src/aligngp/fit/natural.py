@@ -34,6 +34,7 @@ from aligngp.gp.sparse import SparseGP
 from aligngp.linalg import inverse_factor
 from aligngp.mappings.contract import Point
 from aligngp.model import Model
+from aligngp.objective.buckets import bucketed
 from aligngp.objective.elbo import TaskBatch
 from aligngp.objective.evidence import Statistics, covariance_factor, sizes, statistics
 from aligngp.objective.prior import log_prior
@@ -110,6 +111,8 @@ def train_natural(
     hyper = jax.tree.map(lambda leaf: jnp.asarray(leaf, leaf.dtype), hyper)
     state = _State(hyper, _OPTIMISER.init(hyper), _natural(resolve(model)), jnp.zeros((), jnp.int32))
     source = Batches(rows, data.batch_sizes, seed)
+    if all(size is None for size in data.batch_sizes):  # the loop is compiled for their numbers
+        batches = bucketed(model.mappings, batches)
     step = replace(settings, iterations=1, learning_rate=1.0, window=1)
     best, best_value, values, drops = state, -np.inf, np.zeros(0), 0
     seconds: list[np.ndarray] = []
@@ -220,7 +223,7 @@ def _bound(
 ) -> tuple[Scalar, _Posterior]:
     """Return the bound on a batch at the q(u) that the batch's natural gradient leads to, and that q(u)."""
     pairs = [mapping.posterior(batch.rows) for mapping, batch in zip(model.mappings, batches, strict=True)]
-    penalties = [batch.scale * jnp.sum(penalty) for (_, penalty), batch in zip(pairs, batches, strict=True)]
+    penalties = [batch.scale * batch.sum(penalty) for (_, penalty), batch in zip(pairs, batches, strict=True)]
     laws, weighted = [], []
     for task, ((law, _), batch) in enumerate(zip(pairs, batches, strict=True)):
         if not isinstance(law, Point) and settings.expectation == "sampled":
@@ -239,7 +242,9 @@ def _drawn(law, batch: TaskBatch, key: PRNGKeyArray, number: int) -> tuple[Point
     """Return draws of the aligned inputs as rows of their own, each with its part of the weight."""
     draws = law.sample(key, number)
     rows = jax.tree.map(lambda leaf: jnp.concatenate([leaf] * number), batch.rows)
-    return Point(draws.reshape(-1, draws.shape[-1])), TaskBatch(rows, jnp.tile(batch.y, number), batch.scale / number)
+    counted = None if batch.counted is None else jnp.tile(batch.counted, number)
+    y, scale = jnp.tile(batch.y, number), batch.scale / number
+    return Point(draws.reshape(-1, draws.shape[-1])), TaskBatch(rows, y, scale, counted)
 
 
 def _towards(posterior: _Posterior, found: Statistics, parts: list[int], rate) -> _Posterior:

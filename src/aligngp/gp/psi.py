@@ -72,19 +72,26 @@ def summed_product(
     c: Float[Array, "K D"],
     mean: Float[Array, "N D"],
     variance: Float[Array, "N D"],
+    weights: Float[Array, " N"] | None = None,
 ) -> Float[Array, "M K"]:
-    """Return ``sum_i E k(x_i, z_j) k'(x_i, c_k)`` with memory for a few hundred rows, whatever N."""
+    """Return ``sum_i w_i E k(x_i, z_j) k'(x_i, c_k)`` with memory for a few hundred rows, whatever N."""
     rows = mean.shape[0]
+
+    def of_rows(mean, variance, weights=None):
+        products = expected_product(kernel, z, other, c, mean, variance)
+        return jnp.sum(products if weights is None else weights[:, None, None] * products, axis=0)
+
+    data = (mean, variance) if weights is None else (mean, variance, weights)
     if rows <= _ROWS_AT_ONCE:
-        return jnp.sum(expected_product(kernel, z, other, c, mean, variance), axis=0)
+        return of_rows(*data)
     whole = rows // _ROWS_AT_ONCE * _ROWS_AT_ONCE
 
     @jax.checkpoint
     def add(total, block):
-        return total + jnp.sum(expected_product(kernel, z, other, c, *block), axis=0), None
+        return total + of_rows(*block), None
 
-    blocks = tuple(part[:whole].reshape(-1, _ROWS_AT_ONCE, part.shape[1]) for part in (mean, variance))
-    rest = jnp.sum(expected_product(kernel, z, other, c, mean[whole:], variance[whole:]), axis=0)
+    blocks = tuple(part[:whole].reshape(-1, _ROWS_AT_ONCE, *part.shape[1:]) for part in data)
+    rest = of_rows(*(part[whole:] for part in data))
     return jax.lax.scan(add, rest, blocks)[0]
 
 

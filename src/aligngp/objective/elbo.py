@@ -29,6 +29,16 @@ class TaskBatch(eqx.Module):
     rows: Rows
     y: Float[Array, " B"]
     scale: float | Scalar = 1.0
+    counted: Float[Array, " B"] | None = None
+    """1 for a row, 0 for a padded one; None: all are rows. The exact evidence takes no padded rows."""
+
+    def sum(self, values: Float[Array, "*S B"]) -> Scalar:
+        """Return the sum of a value a row, without those of padded rows."""
+        return jnp.sum(values if self.counted is None else self.counted * values)
+
+    def number(self) -> int | Scalar:
+        """Return how many rows there are, without padded ones."""
+        return self.y.shape[0] if self.counted is None else jnp.sum(self.counted)
 
 
 class Terms(eqx.Module):
@@ -66,7 +76,7 @@ def elbo(
         log_likelihoods = _analytic(model, laws, batches)
     else:
         log_likelihoods = _sampled(model, laws, batches, key, num_samples)
-    penalties = [batch.scale * jnp.sum(penalty) for (_, penalty), batch in zip(posteriors, batches, strict=True)]
+    penalties = [batch.scale * batch.sum(penalty) for (_, penalty), batch in zip(posteriors, batches, strict=True)]
     return Terms(
         expected_log_likelihood=jnp.stack(log_likelihoods),
         alignment_penalty=jnp.stack(penalties),
@@ -97,7 +107,7 @@ def _sampled(model: Model, laws, batches, key: PRNGKeyArray, num_samples: int) -
         mean, variance = mean.reshape(shape) + own_mean, variance.reshape(shape) + own_variance
         y = jnp.broadcast_to(batch.y, shape)
         densities = model.likelihoods[task].expected_log_density(y, mean, variance)
-        result.append(batch.scale * jnp.sum(densities) / shape[0])
+        result.append(batch.scale * batch.sum(densities) / shape[0])
         start = stop
     return result
 
@@ -118,7 +128,7 @@ def _analytic(model: Model, laws, batches) -> list[Scalar]:
             mean, variance = model.mix(task, *(part[start:stop] for part in marginals))
             own_mean, own_variance = model.own_marginals(task, batch.rows.own)
             densities = model.likelihoods[task].expected_log_density(batch.y, mean + own_mean, variance + own_variance)
-            density = jnp.sum(densities)
+            density = batch.sum(densities)
             start = stop
         else:
             density = _psi_log_likelihood(precise, task, in_double(law), in_double(batch), factors)
@@ -141,10 +151,12 @@ def _psi_log_likelihood(model: Model, task: int, law: DiagonalGaussian, batch: T
     for q, (latent, factor) in enumerate(zip(latents, factors, strict=True)):
         cross = expected_cross(kernels[q], law.mean, law.variance, latent.inducing)
         mean += mixing[q] * (cross @ (factor.T @ latent.mean[:, 0]))
-        second += mixing[q] ** 2 * y.shape[0] * kernels[q].variance
+        second += mixing[q] ** 2 * batch.number() * kernels[q].variance
         for r in range(q + 1):
             other = latents[r]
-            product = summed_product(kernels[q], latent.inducing, kernels[r], other.inducing, law.mean, law.variance)
+            product = summed_product(
+                kernels[q], latent.inducing, kernels[r], other.inducing, law.mean, law.variance, batch.counted
+            )
             product = factor @ product @ factors[r].T
             quadratic = latent.mean[:, 0] @ product @ other.mean[:, 0]
             second += (1.0 if r == q else 2.0) * mixing[q] * mixing[r] * quadratic
@@ -153,6 +165,6 @@ def _psi_log_likelihood(model: Model, task: int, law: DiagonalGaussian, batch: T
                 second -= mixing[q] ** 2 * (jnp.trace(product) - jnp.trace(scaled))
     # The density is quadratic in f, so the sum over rows needs the second moment only as a sum; it is handed over as
     # the variance of rows whose mean is exact.
-    spread = second - jnp.sum(mean**2)
-    per_row = spread / y.shape[0] + jnp.broadcast_to(own_variance, y.shape)
-    return jnp.sum(model.likelihoods[task].expected_log_density(y, mean, per_row))
+    spread = second - batch.sum(mean**2)
+    per_row = spread / batch.number() + jnp.broadcast_to(own_variance, y.shape)
+    return batch.sum(model.likelihoods[task].expected_log_density(y, mean, per_row))

@@ -74,7 +74,9 @@ def collapsed_bound(model: Model, batches: Sequence[TaskBatch]) -> CollapsedTerm
     total = statistics(model, [law for law, _ in posteriors], batches)
     return CollapsedTerms(
         evidence=_evidence(total, sizes(model)),
-        alignment_penalty=jnp.stack([jnp.sum(penalty) for _, penalty in posteriors]),
+        alignment_penalty=jnp.stack(
+            [batch.sum(penalty) for (_, penalty), batch in zip(posteriors, batches, strict=True)]
+        ),
         mapping_penalty=jnp.stack([mapping.global_penalty() for mapping in model.mappings]),
     )
 
@@ -133,9 +135,9 @@ def statistics(model: Model, laws: Sequence[Law], batches: Sequence[TaskBatch]) 
     for task, (law, batch) in enumerate(zip(laws, batches, strict=True)):
         y, own = jnp.asarray(batch.y), jnp.asarray(batch.rows.own)
         if isinstance(law, Point):
-            part = _point_statistics(model, task, law.value, own, y, factors)
+            part = _point_statistics(model, task, law.value, own, y, factors, batch.counted)
         else:
-            part = _psi_statistics(model, task, law, own, y, factors)
+            part = _psi_statistics(model, task, law, own, y, factors, batch.counted)
         parts.append(jax.tree.map(lambda leaf, scale=batch.scale: scale * leaf, part))
     total = parts[0]
     for part in parts[1:]:
@@ -143,11 +145,12 @@ def statistics(model: Model, laws: Sequence[Law], batches: Sequence[TaskBatch]) 
     return total
 
 
-def _point_statistics(model: Model, task: int, x, own, y, factors: Factors) -> Statistics:
+def _point_statistics(model: Model, task: int, x, own, y, factors: Factors, counted=None) -> Statistics:
     """Return a task's sums, in blocks where there are many rows."""
     rows = x.shape[0]
+    counted = jnp.ones_like(y) if counted is None else counted
     if rows <= BLOCK:
-        return _block_statistics(model, task, factors, x, own, y, jnp.ones_like(y))
+        return _block_statistics(model, task, factors, x, own, y, counted)
     blocks = -(-rows // BLOCK)
     extra = blocks * BLOCK - rows
 
@@ -155,8 +158,8 @@ def _point_statistics(model: Model, task: int, x, own, y, factors: Factors) -> S
         filled = jnp.concatenate([values, jnp.broadcast_to(values[:1], (extra, *values.shape[1:]))])
         return filled.reshape(blocks, BLOCK, *values.shape[1:])
 
-    counted = (jnp.arange(blocks * BLOCK) < rows).astype(y.dtype).reshape(blocks, BLOCK)
-    data = (cut(x), cut(own), cut(y), counted)
+    real = (jnp.arange(blocks * BLOCK) < rows).astype(y.dtype).reshape(blocks, BLOCK)
+    data = (cut(x), cut(own), cut(y), real * cut(counted))
 
     @jax.checkpoint
     def add(total: Statistics, block):
@@ -183,7 +186,9 @@ def _block_statistics(model: Model, task: int, factors: Factors, x, own, y, coun
     return _placed(model, task, found)
 
 
-def _psi_statistics(model: Model, task: int, law: DiagonalGaussian, own, y, factors: Factors) -> Statistics:
+def _psi_statistics(
+    model: Model, task: int, law: DiagonalGaussian, own, y, factors: Factors, counted=None
+) -> Statistics:
     model, law, factors = in_double(model), in_double(law), in_double(factors)
     precision, mixing = 1.0 / model.likelihoods[task].variance, model.mixing[task]
     kernels, latents = model.se_kernels(), model.latents
@@ -193,7 +198,7 @@ def _psi_statistics(model: Model, task: int, law: DiagonalGaussian, own, y, fact
         features.append(mixing[q] * (factors.latents[q] @ cross.T))
         for r in range(q + 1):
             product = summed_product(
-                kernels[q], latent.inducing, kernels[r], latents[r].inducing, law.mean, law.variance
+                kernels[q], latent.inducing, kernels[r], latents[r].inducing, law.mean, law.variance, counted
             )
             block = mixing[q] * mixing[r] * (factors.latents[q] @ product @ factors.latents[r].T)
             blocks[q][r] = 0.5 * (block + block.T) if r == q else block
@@ -202,12 +207,14 @@ def _psi_statistics(model: Model, task: int, law: DiagonalGaussian, own, y, fact
     shared = jnp.concatenate(features)
     residual = _own_features(model, task, own, factors)
     if residual:
-        between = residual[0] @ shared.T
-        products = jnp.block([[products, between.T], [between, residual[0] @ residual[0].T]])
+        weighted = residual[0] if counted is None else counted * residual[0]
+        between = weighted @ shared.T
+        products = jnp.block([[products, between.T], [between, weighted @ residual[0].T]])
         shared = jnp.concatenate([shared, residual[0]])
-    prior = jnp.sum(model.prior_variance(task, law.mean, own))
-    ones = jnp.ones_like(y)
-    found = Statistics(precision * products, precision * (shared @ y), precision * prior, _density(y, precision, ones))
+    counted = jnp.ones_like(y) if counted is None else counted
+    prior = jnp.sum(counted * model.prior_variance(task, law.mean, own))
+    linear, density = precision * (shared @ (counted * y)), _density(y, precision, counted)
+    found = Statistics(precision * products, linear, precision * prior, density)
     return _placed(model, task, jax.tree.map(lambda leaf: leaf.astype(y.dtype), found))
 
 

@@ -82,8 +82,10 @@ def applies(model: Model, batches: Sequence[TaskBatch], kind: Kind) -> bool:
     """Tell whether a model has a direct objective.
 
     It has one in double precision if its aligned inputs are known and not trained, all its kernels are stationary ones
-    and, for the collapsed bound, its rows fit in one block.
+    and, for the collapsed bound, its rows fit in one block. Rows are not padded here.
     """
+    if any(batch.counted is not None for batch in batches):
+        return False
     gps = [gp for gp in (*model.latents, *model.residuals) if gp is not None]
     if kind == "collapsed" and sum(batch.y.shape[0] for batch in batches) > BLOCK:
         return False
