@@ -9,7 +9,6 @@ from jax.scipy.linalg import solve_triangular
 from aligngp.linalg import (
     DEFAULT_JITTER,
     LARGEST_JITTER,
-    add_jitter,
     inverse_factor,
     jittered_inverse_factor,
     lower_factor,
@@ -40,13 +39,6 @@ def weighed(function):
         return jnp.sum(jnp.sin(WEIGHTS * inverse)) + WEIGHT * half**2
 
     return value
-
-
-def test_jitter_is_relative_to_the_mean_of_the_diagonal():
-    K = np.diag([1.0, 2.0, 6.0])
-    np.testing.assert_allclose(add_jitter(jnp.asarray(K), 0.1), K + 0.3 * np.eye(3), rtol=1e-15)
-    np.testing.assert_allclose(add_jitter(jnp.asarray(1e6 * K), 0.1), 1e6 * (K + 0.3 * np.eye(3)), rtol=1e-15)
-    np.testing.assert_allclose(add_jitter(jnp.asarray(K)) - K, DEFAULT_JITTER * 3.0 * np.eye(3), rtol=1e-9)
 
 
 def test_inverse_factor_against_numpy():
@@ -154,3 +146,12 @@ def test_the_transpose_stays_one():
     np.testing.assert_array_equal(quick(transposed)(jnp.asarray(ROOT)), ROOT.T)
     stack = rng.normal(size=(2, 3, 4))
     np.testing.assert_array_equal(transposed(jnp.asarray(stack)), np.swapaxes(stack, 1, 2))
+
+
+def test_a_posterior_covariance_that_rounding_has_made_negative_is_factored():
+    rng = np.random.default_rng(0)
+    vectors, _ = np.linalg.qr(rng.standard_normal((5, 5)))
+    covariance = vectors @ np.diag([3e12, 1e12, 1e8, 1e4, -5e6]) @ vectors.T  # seen far from all training rows
+    factor = np.asarray(lower_factor(jnp.asarray(covariance), jnp.full(5, 1e12)))
+    np.testing.assert_allclose(factor @ factor.T, covariance, atol=1e-4 * 8e11)
+    assert np.allclose(factor, np.tril(factor))

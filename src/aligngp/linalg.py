@@ -16,15 +16,7 @@ LARGEST_JITTER = 1e-2
 """Relative; a covariance that needs more is not one."""
 ROUNDINGS = 1e4
 """Of the prior variance: a covariance over 800 rows was found negative by 400."""
-ROUNDINGS = 1e4
-"""Of the prior variance: a covariance over 800 rows was found negative by 400."""
 _BLOCK = 16  # rows of the blocks that a factor is inverted by
-
-
-def add_jitter(covariance: Float[Array, "M M"], relative: float = DEFAULT_JITTER) -> Float[Array, "M M"]:
-    """Return ``K + relative * mean(diag K) * I``."""
-    size = covariance.shape[0]
-    return covariance + relative * _trace(covariance) / size * jnp.eye(size, dtype=covariance.dtype)
 
 
 @jax.custom_vjp
@@ -156,8 +148,11 @@ def lower_factor(covariance: Float[Array, "N N"], prior_variance: Float[Array, "
     """Return a lower factor of a posterior covariance, which may be nearly singular.
 
     Such a covariance is the prior's less what is known: its rounding errors are those of ``prior_variance``, however
-    small it is itself, and so is a part of its jitter.
+    small it is itself, and so is a part of its jitter. Far from all data they can be larger still: then it grows.
     """
+    size = covariance.shape[0]
+    if size == 0:
+        return covariance
     rounding = ROUNDINGS * jnp.finfo(covariance.dtype).eps * jnp.mean(prior_variance)
-    identity = jnp.eye(covariance.shape[0], dtype=covariance.dtype)
-    return jnp.linalg.cholesky(add_jitter(covariance) + rounding * identity)
+    symmetric = 0.5 * (covariance + covariance.T) + rounding * jnp.eye(size, dtype=covariance.dtype)
+    return _retried(symmetric, _trace(covariance) / size, DEFAULT_JITTER)[0]
