@@ -108,6 +108,8 @@ def test_aligned_inputs_are_conditional_displacements(fidelities):
     """Against the joint Gaussian of outputs and displacements, one draw of the form "calibrated"."""
     ensemble, _, rows = fidelities
     target = ensemble.targets[0]
+    sources = dataclasses.replace(target.given.sources, lengthscale=np.array([[0.6, 0.8]]))
+    target = dataclasses.replace(target, given=dataclasses.replace(target.given, sources=sources))
     (member,) = (m for m in target.members if m.prior.form.name == "calibrated")
     one = dataclasses.replace(target, members=(dataclasses.replace(member, z=member.z[:1]),), weights=np.ones(1))
     mean, variance = one.aligned(rows)
@@ -121,8 +123,10 @@ def test_aligned_inputs_are_conditional_displacements(fidelities):
         k = v * np.exp(-0.5 * np.sum(((own - target.own) / width) ** 2, axis=1))
         for d in range(2):
             cross = np.sqrt(h.scale[0]) * k * sign * known.side.gradient[:, d]
-            assert mean[i, d] == pytest.approx(rows.nominal[i, d] + cross @ solved, abs=1e-6)
-            assert variance[i, d] == pytest.approx(v - cross @ np.linalg.solve(inner, cross), rel=1e-4, abs=1e-7)
+            reach = (0.6, 0.8)[d]
+            assert mean[i, d] == pytest.approx(rows.nominal[i, d] + reach * cross @ solved, abs=1e-6)
+            expected = reach**2 * (v - cross @ np.linalg.solve(inner, cross))
+            assert variance[i, d] == pytest.approx(expected, rel=1e-4, abs=1e-7)
 
 
 def test_forms_that_do_not_move_leave_g0(fidelities):

@@ -1,13 +1,16 @@
 """The sources' exact LMC against NumPy and SciPy oracles."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal
 
+import aligngp as agp
 from aligngp.ensemble.sources import Sources, _Objective, _thinned, fit_sources
 from aligngp.kernels.radial import KERNELS
-from ensembles import kernel_loops, small_sources
+from ensembles import kernel_loops, small_sources, trained_sources
 
 
 def joint_oracle(sources: Sources, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -97,3 +100,14 @@ def test_the_largest_sources_give_way_first():
     assert [len(rows) for rows in chosen] == [10, 100, 100]
     assert all(len(set(rows.tolist())) == len(rows) for rows in chosen)
     assert [len(rows) for rows in _thinned([3, 4], 100, np.random.default_rng(0))] == [3, 4]
+
+
+def test_inputs_are_moved_no_further_than_the_shortest_lengthscale_or_their_own_scale():
+    sources = dataclasses.replace(small_sources(), lengthscale=np.array([[0.5, 3.0], [2.0, 4.0]]))
+    np.testing.assert_array_equal(sources.reach, [0.5, 1.0])
+
+
+def test_a_source_that_wiggles_is_not_taken_for_noise():
+    x, y = agp.datasets.noisy(seed=100).tasks["source"]
+    x, y = (x - x.mean()) / x.std(), (y - y.mean()) / y.std()
+    assert trained_sources(x, y).noise[0] < 1e-4
