@@ -40,7 +40,8 @@ def mixture_loops(ensemble: Ensemble, rows):
         among = member.prior.covariance(h, target.given.pair(new, new))
         for p in range(len(member.z)):
             solved = np.linalg.solve(inner[p], cross[p].T)
-            yield weight / len(member.z), solved.T @ target.y, among[p] - cross[p] @ solved
+            known_mean, new_mean = (member.prior.centre(seen.side) for seen in (known, new))
+            yield weight / len(member.z), new_mean + solved.T @ (target.y - known_mean), among[p] - cross[p] @ solved
 
 
 def test_moments_are_those_of_the_mixture(fidelities):
@@ -122,7 +123,7 @@ def test_aligned_inputs_are_conditional_displacements(fidelities):
     for i, own in enumerate(np.asarray(rows.own)):
         k = v * np.exp(-0.5 * np.sum(((own - target.own) / width) ** 2, axis=1))
         for d in range(2):
-            cross = np.sqrt(h.scale[0]) * k * sign * known.side.gradient[:, d]
+            cross = np.sqrt(h.scale[0]) * k * sign * known.side.gradient[:, 0, d]
             reach = (0.6, 0.8)[d]
             assert mean[i, d] == pytest.approx(rows.nominal[i, d] + reach * cross @ solved, abs=1e-6)
             expected = reach**2 * (v - cross @ np.linalg.solve(inner, cross))
@@ -223,6 +224,30 @@ def test_an_unrelated_source_does_no_harm():
     assert error < 1.5 * error_alone + 1e-3
 
 
+def test_an_unrelated_source_beside_a_good_one_does_no_harm():
+    """Sources are weighed one by one: the good one is not lost with the other."""
+    tasks = two_fidelities(rows=12)
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1.0, 1.0, (60, 2))
+    unrelated = np.sin(4.0 * X[:, 1]) * np.cos(5.0 * X[:, 0])
+    both = {**tasks, "unrelated": Task(X, unrelated, names=["a", "b"])}
+    new = rng.uniform(-1.0, 1.0, (200, 3))
+    truth = np.sin(3.0 * new[:, 0]) + new[:, 1] ** 2 + 0.2 * new[:, 2]
+    errors = []
+    for given in (tasks, both):
+        ensemble, frame = fitted(given, "coarse")
+        mean, _ = ensemble.moments(0, frame.rows(0, new))
+        errors.append(np.mean((mean - frame.outputs[0].transform(truth[:, None])[:, 0]) ** 2))
+    assert errors[1] < 2.0 * errors[0] + 1e-3
+    target = ensemble.targets[0]
+    shares = np.zeros(2)
+    for weight, member in zip(target.weights, target.members, strict=True):
+        if member.prior.sources:
+            h = member.prior.read(member.z)
+            shares += weight * np.log(member.prior.weights(h)[1]).mean(axis=0)
+    assert shares[0] > shares[1] + 1.0
+
+
 def test_settings_are_checked_and_obeyed():
     frame, data, batches = prepared(two_fidelities(), "coarse")
     with pytest.raises(SettingError, match="'auto', 'map' or 'marginalize', got 'best'"):
@@ -239,7 +264,9 @@ def test_settings_are_checked_and_obeyed():
         log=said.append,
         progress=lambda *report: reports.append(report),
     )
-    assert set(ensemble.weights(0)) == {"nominal", "shifted", "calibrated", "affine", "alone", "alone+linear"}
+    transferring = ("nominal", "shifted", "calibrated", "affine")
+    expected = {*transferring, *(f"{name}, same units" for name in transferring), "alone", "alone+linear"}
+    assert set(ensemble.weights(0)) == expected
     assert all(len(member.z) == 1 for member in ensemble.targets[0].members)
     assert said[0].startswith("task 'fine': weights of the forms nominal ")
     assert [report[:2] for report in reports] == [(1, 2), (2, 2)]

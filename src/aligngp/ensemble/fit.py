@@ -9,10 +9,11 @@ import numpy as np
 
 from aligngp.data.tasks import TaskData
 from aligngp.ensemble.forms import FORMS, MAPPED_FORMS, Form, prior
+from aligngp.ensemble.given import Given, Likeness
 from aligngp.ensemble.members import likeliest_member, map_member, sampled_member
 from aligngp.ensemble.model import Ensemble
 from aligngp.ensemble.sources import Sources, fit_sources
-from aligngp.ensemble.target import Given, Target
+from aligngp.ensemble.target import Target
 from aligngp.ensemble.weights import form_weights
 from aligngp.errors import SettingError
 from aligngp.frame import Frame
@@ -32,6 +33,8 @@ MAPPED_SOURCE_ROWS = 200
 """Most rows that sources keep where the map to the common domain is sampled."""
 _SMALLEST_SOURCE = 0.25
 """A source has at least this part of a target's rows."""
+_ALIKE_SCALE, _ALIKE_SHIFT = 10.0, 10.0
+"""How far outputs' standard deviations and means (in such) may be apart for the units to be taken for the same."""
 
 
 def fit_ensemble(
@@ -100,13 +103,31 @@ class Fitting:
         kind, sources = frame.priors[at].kind, self._sources(others) if others else None
         rows = self.batches[at].rows
         same = np.array_equal(rows.own, rows.nominal)
-        forms = _forms(bool(others), self.residual, len(rows.own), kind == "learned", same)
+        likeness = None if kind == "learned" or sources is None else self._likeness(at, others, sources)
+        forms = _forms(bool(others), self.residual, len(rows.own), kind == "learned", same, likeness is not None)
         if sources is not None and kind == "learned":
             sources = sources.thinned(MAPPED_SOURCE_ROWS)
-        target = _target(sources, self.batches[at], noise, self.kernel, forms, self.hyperparameters, rng)
+        given = Given(sources, max(0.25, 1.0 / len(rows.own)), likeness)
+        target = _target(given, self.batches[at], noise, self.kernel, forms, self.hyperparameters, rng)
         if kind == "tabulated":
             target = replace(target, placement=_placement(target, self.kernel, rng))
         return target
+
+    def _likeness(self, at: int, others: tuple[int, ...], sources: Sources) -> Likeness | None:
+        """Return the source whose outputs are closest to the target's at its rows, in the units of the data."""
+        batch, own = self.batches[at], self.frame.outputs[at]
+        mean, _ = sources.mean(np.asarray(batch.rows.nominal))
+        best, least = None, np.inf
+        for number, other in enumerate(others):
+            scaler = self.frame.outputs[other]
+            scale = float(scaler.scale[0] / own.scale[0])
+            shift = float((scaler.mean[0] - own.mean[0]) / own.scale[0])
+            if not 1.0 / _ALIKE_SCALE < scale < _ALIKE_SCALE or abs(shift) > _ALIKE_SHIFT * max(scale, 1.0):
+                continue
+            error = float(np.sum((np.asarray(batch.y) - shift - scale * mean[:, number]) ** 2))
+            if error < least:
+                best, least = Likeness(number, scale, shift), error
+        return best
 
     def _sources(self, others: tuple[int, ...]) -> Sources:
         if others not in self._known:
@@ -136,12 +157,19 @@ def _sources_of(frame: Frame, target: int, sizes: list[int]) -> tuple[int, ...]:
     )
 
 
-def _forms(sources: bool, residual: bool, rows: int, learned: bool, same: bool) -> tuple[Form, ...]:
-    """Return the forms that compete; where own and aligned inputs are the same, so are two of them."""
+def _forms(sources: bool, residual: bool, rows: int, learned: bool, same: bool, alike: bool) -> tuple[Form, ...]:
+    """Return the forms that compete.
+
+    Where own and aligned inputs are the same, so are two of them; from many rows a target's own location and scale are
+    known well enough.
+    """
     if learned:
         chosen = [*(MAPPED_FORMS[: 1 + residual] if sources else ()), *(form for form in FORMS if not form.transfers)]
         return tuple(chosen) if rows <= ALL_FORMS_ROWS else (FORMS[-2],)
-    chosen = [form for form in FORMS if (sources or not form.transfers) and not (same and form.name == "shifted")]
+    alike = alike and rows <= MARGINALIZED_ROWS
+    chosen = [form for form in FORMS if (sources or not form.transfers) and (alike or not form.alike)]
+    if same:
+        chosen = [form for form in chosen if not any(term.aligned for term in form.terms)]
     if not residual:
         chosen = [f for f in chosen if not f.transfers or all(term.calibrates or term.aligned for term in f.terms)]
     if rows > ALL_FORMS_ROWS:
@@ -150,7 +178,7 @@ def _forms(sources: bool, residual: bool, rows: int, learned: bool, same: bool) 
 
 
 def _target(
-    sources: Sources | None,
+    given: Given,
     batch: TaskBatch,
     noise: float | None,
     kernel: str,
@@ -160,7 +188,6 @@ def _target(
 ) -> Target:
     kept = np.sort(rng.permutation(len(batch.y))[:MOST_ROWS])
     own, nominal, y = (np.asarray(part)[kept] for part in (batch.rows.own, batch.rows.nominal, batch.y))
-    given = Given(sources, max(0.25, 1.0 / len(y)))
     seen = given.see(own, nominal)
     pair = given.pair(seen, seen)
     marginal = hyperparameters == "marginalize" or (hyperparameters == "auto" and len(y) <= MARGINALIZED_ROWS)
@@ -169,10 +196,9 @@ def _target(
         some = rng.permutation(len(y))[:TRAINED_ROWS]
         few = given.see(own[some], nominal[some])
         fewer = given.pair(few, few), y[some]
-    source_noise = None if sources is None else float(sources.noise.mean())
     members = []
     for form in forms:
-        priors = prior(form, kernel, len(y), own.shape[1], noise, nominal.shape[1], source_noise)
+        priors = prior(form, kernel, len(y), own.shape[1], noise, nominal.shape[1], given)
         if marginal or form.maps:
             members.append((sampled_member if marginal else likeliest_member)(priors, pair, y, rng))
         else:
