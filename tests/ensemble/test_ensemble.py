@@ -8,7 +8,7 @@ import pytest
 
 from aligngp.data.tasks import Task
 from aligngp.dense import factored
-from aligngp.ensemble import Ensemble, fit_ensemble
+from aligngp.ensemble import Ensemble, Fitting, fit_ensemble
 from aligngp.ensemble.members import observed_covariance
 from aligngp.errors import SettingError
 from ensembles import fitted, prepared, two_fidelities
@@ -228,18 +228,18 @@ def test_an_unrelated_source_beside_a_good_one_does_no_harm():
     """Sources are weighed one by one: the good one is not lost with the other."""
     tasks = two_fidelities(rows=12)
     rng = np.random.default_rng(3)
-    X = rng.uniform(-1.0, 1.0, (60, 2))
+    X = rng.uniform(-1.0, 1.0, (40, 2))
     unrelated = np.sin(4.0 * X[:, 1]) * np.cos(5.0 * X[:, 0])
     both = {**tasks, "unrelated": Task(X, unrelated, names=["a", "b"])}
     new = rng.uniform(-1.0, 1.0, (200, 3))
     truth = np.sin(3.0 * new[:, 0]) + new[:, 1] ** 2 + 0.2 * new[:, 2]
     errors = []
     for given in (tasks, both):
-        ensemble, frame = fitted(given, "coarse")
-        mean, _ = ensemble.moments(0, frame.rows(0, new))
+        frame, data, batches = prepared(given, "coarse")
+        target = Fitting(frame, data, batches).target(0)
+        mean, _ = target.moments(frame.rows(0, new))
         errors.append(np.mean((mean - frame.outputs[0].transform(truth[:, None])[:, 0]) ** 2))
     assert errors[1] < 2.0 * errors[0] + 1e-3
-    target = ensemble.targets[0]
     shares = np.zeros(2)
     for weight, member in zip(target.weights, target.members, strict=True):
         if member.prior.sources:

@@ -23,6 +23,8 @@ from aligngp.typing import Progress
 
 MARGINALIZED_ROWS = 60
 """Most rows of a task whose hyperparameters are marginalised by ``hyperparameters="auto"``."""
+ALIKE_ROWS = 30
+"""Most rows of a task for which a source's location and scale are tried: more tell their own well enough."""
 ALL_FORMS_ROWS = 300
 """Most rows of a task for which every form is tried."""
 MOST_ROWS = 2000
@@ -158,15 +160,11 @@ def _sources_of(frame: Frame, target: int, sizes: list[int]) -> tuple[int, ...]:
 
 
 def _forms(sources: bool, residual: bool, rows: int, learned: bool, same: bool, alike: bool) -> tuple[Form, ...]:
-    """Return the forms that compete.
-
-    Where own and aligned inputs are the same, so are two of them; from many rows a target's own location and scale are
-    known well enough.
-    """
+    """Return the forms that compete; where own and aligned inputs are the same, so are two of them."""
     if learned:
         chosen = [*(MAPPED_FORMS[: 1 + residual] if sources else ()), *(form for form in FORMS if not form.transfers)]
         return tuple(chosen) if rows <= ALL_FORMS_ROWS else (FORMS[-2],)
-    alike = alike and rows <= MARGINALIZED_ROWS
+    alike = alike and rows <= ALIKE_ROWS
     chosen = [form for form in FORMS if (sources or not form.transfers) and (alike or not form.alike)]
     if same:
         chosen = [form for form in chosen if not any(term.aligned for term in form.terms)]
