@@ -6,9 +6,10 @@ import numpy as np
 
 from aligngp.data.tasks import Task, TaskData, read_tasks
 from aligngp.ensemble.fit import fit_ensemble
-from aligngp.ensemble.forms import Form, Prior
+from aligngp.ensemble.forms import Form
 from aligngp.ensemble.given import Given, Likeness
 from aligngp.ensemble.model import Ensemble
+from aligngp.ensemble.prior import Prior
 from aligngp.ensemble.sources import Sources, fit_sources
 from aligngp.errors import AligngpWarning
 from aligngp.frame import Frame, build_frame
@@ -68,7 +69,7 @@ def covariance_loops(prior: Prior, z: np.ndarray, sources: Sources, own: np.ndar
             entry = 0.25 + noise * (i == j)
             for s in range(number) if form.transfers else ():
                 # a_s ~ N(0, lambda_s), of the source with the target's units a_s ~ N(1, lambda_s / 4)
-                like = form.alike and s == prior.alike
+                like = prior.likeness is not None and s == prior.likeness.source
                 variance, square = shares[s] * (0.25 if like else 1.0), float(like)
                 entry += variance * mean[i, s] * mean[j, s] + (variance + square) * posterior[s, i, j]
             at = 0

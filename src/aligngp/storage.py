@@ -23,9 +23,10 @@ import paramax
 
 from aligngp.data.atomic import replacing
 from aligngp.ensemble import Ensemble
-from aligngp.ensemble.forms import Form, Prior, Term
+from aligngp.ensemble.forms import Form, Term
 from aligngp.ensemble.given import Given, Likeness
 from aligngp.ensemble.members import Member
+from aligngp.ensemble.prior import Prior
 from aligngp.ensemble.sources import Sources
 from aligngp.ensemble.target import Target
 from aligngp.errors import ModelFileError

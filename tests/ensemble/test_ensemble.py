@@ -6,9 +6,11 @@ import jax
 import numpy as np
 import pytest
 
+import aligngp as agp
 from aligngp.data.tasks import Task
 from aligngp.dense import factored
 from aligngp.ensemble import Ensemble, Fitting, fit_ensemble
+from aligngp.ensemble.fit import _choices
 from aligngp.ensemble.members import observed_covariance
 from aligngp.errors import SettingError
 from ensembles import fitted, prepared, two_fidelities
@@ -246,6 +248,45 @@ def test_an_unrelated_source_beside_a_good_one_does_no_harm():
             h = member.prior.read(member.z)
             shares += weight * np.log(member.prior.weights(h)[1]).mean(axis=0)
     assert shares[0] > shares[1] + 1.0
+
+
+def unknown_mapping(columns: tuple[int, ...] = (0, 1, 2), turn: float = 0.0):
+    """Eight rows of three inputs, two of which a plentiful source has, in another order or turned, without names."""
+    rng = np.random.default_rng(4)
+    fine, coarse, new = (rng.uniform(0.0, 1.0, shape) for shape in ((8, 3), (80, 2), (150, 3)))
+    function = lambda X: np.sin(6.0 * X[:, 0]) + 3.0 * X[:, 1] ** 2  # noqa: E731
+    c, s = np.cos(turn), np.sin(turn)
+    turned = (coarse - 0.5) @ np.array([[c, s], [-s, c]]) + 0.5
+    at = list(columns)
+    tasks = {
+        "fine": Task(fine[:, at], function(fine) + 0.1 * fine[:, 2], names=[f"u{n}" for n in range(3)]),
+        "coarse": Task(turned, function(coarse), names=["v0", "v1"]),
+    }
+    frame, data, batches = prepared(tasks, "coarse", {"fine": agp.Learned()})
+    target = Fitting(frame, data, batches).target(0)
+    mean, _ = target.moments(frame.rows(0, new[:, at]))
+    truth = frame.outputs[0].transform((function(new) + 0.1 * new[:, 2])[:, None])[:, 0]
+    alone, own = fitted({"fine": tasks["fine"]}, "fine")
+    lonely = alone.moments(0, own.rows(0, new[:, at]))[0]
+    best = target.members[int(np.argmax(target.weights))].prior.form
+    return np.mean((mean - truth) ** 2), np.mean((lonely - truth) ** 2), best
+
+
+@pytest.mark.parametrize("columns", [(0, 1, 2), (1, 2, 0), (2, 0, 1)])
+def test_columns_are_found_wherever_they_stand(columns):
+    error, lonely, best = unknown_mapping(columns)
+    assert best.columns == (columns.index(0), columns.index(1))
+    assert error < 0.2 * lonely
+
+
+def test_turned_inputs_are_no_choice_of_columns_and_help_all_the_same():
+    error, lonely, _ = unknown_mapping(turn=np.pi / 4)
+    assert error < 0.6 * lonely
+
+
+def test_more_choices_of_columns_than_can_be_tried_are_not():
+    assert len(list(_choices(4, 2))) == 12 and len(list(_choices(5, 3))) == 60
+    assert not list(_choices(6, 3)) and not list(_choices(2, 3))
 
 
 def test_settings_are_checked_and_obeyed():

@@ -7,9 +7,10 @@ import pytest
 from scipy.optimize import approx_fprime
 
 from aligngp.ensemble.fit import Fitting
-from aligngp.ensemble.forms import FORMS, prior
+from aligngp.ensemble.forms import FORMS, column_forms
 from aligngp.ensemble.given import Given
 from aligngp.ensemble.members import observed_covariance
+from aligngp.ensemble.prior import prior
 from ensembles import covariance_loops, prepared, small_sources, small_target, two_fidelities
 
 NAMES = [form.name for form in FORMS]
@@ -119,6 +120,30 @@ def test_the_prior_of_same_units_is_the_source_as_it_stands():
     np.testing.assert_allclose(priors.centre(seen.side), y.mean(axis=0), atol=0.01)
     found = priors.covariance(h, given.pair(seen, seen))[0]
     np.testing.assert_allclose(found, np.cov(y.T), atol=0.02 * np.abs(found).max())
+
+
+@pytest.mark.parametrize("alike", [False, True])
+def test_a_choice_of_columns_is_that_mapping(alike):
+    """The form that takes own columns 2 and 0 for the common ones is the plain one with those as prior mapping."""
+    given, own, _, _ = small_target()
+    rulers = np.zeros((2, 3, 2))
+    rulers[..., 0], rulers[..., 1] = 0.7, 0.2
+    chosen = 0.7 * own[:, [2, 0]] + 0.2
+    (form,) = (f for f in column_forms((2, 0), ("a", "b", "c"), True, True) if f.terms and f.alike == alike)
+    assert form.name == "columns c, a+residual" + ", same units" * alike
+    name = "residual" + ", same units" * alike
+    there = prior(form, "se", 5, 3, None, 2, given, rulers)
+    plain = prior(FORMS[NAMES.index(name)], "se", 5, 3, None, 2, given)
+    z = np.random.default_rng(0).standard_normal((3, len(plain.mean)))
+    elsewhere, at = given.see(own, own[:, :2]), given.see(own, chosen)
+    found = observed_covariance(there, z, given.pair(elsewhere, elsewhere))
+    np.testing.assert_allclose(found, observed_covariance(plain, z, given.pair(at, at)), rtol=1e-9)
+    np.testing.assert_allclose(there.centre(elsewhere.side), plain.centre(at.side))
+    variances = [
+        one.variance(one.read(z), seen.side, given.unknown_variance(seen), given.offset)
+        for one, seen in ((there, elsewhere), (plain, at))
+    ]
+    np.testing.assert_allclose(*variances, rtol=1e-9)
 
 
 def test_units_are_the_same_where_outputs_are_alike():

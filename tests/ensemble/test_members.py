@@ -5,8 +5,9 @@ import pytest
 from scipy.stats import multivariate_normal, norm
 
 from aligngp.dense import factored
-from aligngp.ensemble.forms import FORMS, prior
+from aligngp.ensemble.forms import FORMS
 from aligngp.ensemble.members import left_out, log_likelihood, map_member, observed_covariance, sampled_member
+from aligngp.ensemble.prior import prior
 from aligngp.ensemble.weights import form_weights, softmax
 from ensembles import small_sources, small_target
 

@@ -24,8 +24,6 @@ class Side:
     gradient: np.ndarray
     """Gradients of those means times the sources' reach, (n, S, D)."""
     sources: Sources | None
-    alike: np.ndarray
-    """What the most alike source says, in the target's units (n,)."""
     bounded: np.ndarray = field(init=False)
 
     def __post_init__(self):
@@ -71,6 +69,10 @@ class Likeness:
     scale: float
     shift: float
 
+    def mean(self, means: np.ndarray) -> np.ndarray:
+        """Return the source's posterior mean, of means (n, S), in the target's units (n,)."""
+        return self.shift + self.scale * means[:, self.source]
+
 
 @dataclass(frozen=True, eq=False)
 class Given:
@@ -90,13 +92,10 @@ class Given:
         rows = len(own)
         if self.sources is None:
             nothing = np.zeros((rows, 0))
-            side = Side(own, nominal, nothing, nothing[:, :, None], None, np.zeros(rows))
+            side = Side(own, nominal, nothing, nothing[:, :, None], None)
             return Seen(side, nominal, np.zeros((0, 0, rows)), nothing.T)
         mean, gradient = self.sources.mean(nominal)
-        alike = np.zeros(rows)
-        if self.likeness is not None:
-            alike = self.likeness.shift + self.likeness.scale * mean[:, self.likeness.source]
-        side = Side(own, nominal, mean, gradient * self.sources.reach, self.sources, alike)
+        side = Side(own, nominal, mean, gradient * self.sources.reach, self.sources)
         unplaced = np.sum(gradient**2 * np.broadcast_to(spread, nominal.shape)[:, None], axis=2).T
         return Seen(side, nominal, self.sources.whitened(nominal), unplaced)
 

@@ -17,8 +17,8 @@ import numpy as np
 from scipy.optimize import minimize
 
 from aligngp.dense import factored, log_normal, negative_log_density
-from aligngp.ensemble.forms import Prior
 from aligngp.ensemble.given import Pair
+from aligngp.ensemble.prior import Prior
 from aligngp.ensemble.sampling import LogLikelihood, sample
 
 PARTICLES = 64

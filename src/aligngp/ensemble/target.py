@@ -19,10 +19,10 @@ from functools import cached_property
 import numpy as np
 
 from aligngp.dense import factored
-from aligngp.ensemble.forms import Hyperparameters
 from aligngp.ensemble.given import Given, Seen
 from aligngp.ensemble.mapped import placed
 from aligngp.ensemble.members import Member, observed_covariance
+from aligngp.ensemble.prior import Hyperparameters
 from aligngp.mappings.contract import Rows
 
 _BLOCK = 4_000_000
@@ -158,8 +158,8 @@ class Target:
     def _direction(self, member: Member, h: Hyperparameters, alpha: np.ndarray) -> np.ndarray:
         """Return the direction (P, S) of the posterior mean of the mixing a."""
         mixing = member.prior.weights(h)[0] * (alpha @ self._seen.side.mean) * np.sqrt(h.scale)[:, None]
-        if member.prior.alike is not None:
-            mixing[:, member.prior.alike] += 1.0
+        if member.prior.likeness is not None:
+            mixing[:, member.prior.likeness.source] += 1.0
         return mixing / np.maximum(np.linalg.norm(mixing, axis=1, keepdims=True), 1e-300)
 
     def leave_one_out(self) -> tuple[np.ndarray, np.ndarray]:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from aligngp.ensemble import Ensemble
-from aligngp.ensemble.forms import Hyperparameters, Prior
+from aligngp.ensemble.prior import Hyperparameters, Prior
 from aligngp.ensemble.target import Target
 from aligngp.errors import SettingError
 from aligngp.findings.view import View
