@@ -171,8 +171,8 @@ class AlignedGP:
     def remember(self, tasks: Mapping[str, Any], output: str | Mapping[str, str] | None = None) -> AlignedGP:
         """Give a loaded model its training rows back, as they were passed to ``fit``; return self.
 
-        A model file does not hold them; scores of left-out rows, the transfer report and ranges need them. Rows that
-        are not those of the fit are refused.
+        A model file does not hold them; scores of left-out rows and the transfer report need them. Rows that are not
+        those of the fit are refused.
         """
         self._trained = self._trained.with_rows(tasks, output)
         return self

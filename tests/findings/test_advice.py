@@ -108,8 +108,11 @@ def test_rows_far_outside_are_warned_of_once_a_call():
         gp.predict("fine", FINE_X[:0])
 
 
-def test_a_model_of_a_file_does_not_know_its_rows(tmp_path):
-    from_file(noisy(), tmp_path).predict("source", [[1e6]])
+def test_a_model_of_a_file_knows_where_its_rows_were(tmp_path):
+    gp = from_file(noisy(), tmp_path)
+    low, high = (f"{end:.4g}" for end in noisy()._training[1].span[:, 0])
+    with pytest.warns(agp.AligngpWarning, match=f"1 of 2 rows .* 'x1', which was trained on {low} to {high}"):
+        gp.predict("source", [[0.0], [1e6]])
 
 
 def test_beyond_leaves_a_part_of_the_width():
