@@ -93,7 +93,8 @@ def _coverage(found: Known) -> Iterator[str]:
 def _mapping(gp: View, found: Alignment) -> Iterator[str]:
     part, _ = gp._part(found.task)
     common = part.frame.common
-    far = beyond(found.mean, *part.frame.spans[common], AWAY)
+    low, high = part.frame.spans[common]
+    far = beyond(found.mean, low, high, AWAY)
     if far.any():
         column = found.columns[int(np.argmax(far.sum(axis=0)))]
         yield (
