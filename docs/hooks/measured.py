@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ORDER = ("accuracy", "toys", "stress", "speed", "step_time", "cold_start", "growth", "deadlock")
+ORDER = ("accuracy", "toys", "stress", "speed", "step_time", "import_time", "cold_start", "growth", "deadlock")
 """What stands first; others follow by name."""
 _TITLES = {
     "accuracy": "Accuracy",
@@ -14,6 +14,7 @@ _TITLES = {
     "stress": "Hard data",
     "speed": "Speed of a fit",
     "step_time": "Time of a training step",
+    "import_time": "Time of the import",
     "cold_start": "The first fit in a new process",
     "growth": "Growth with the number of rows",
     "deadlock": "Deadlocks",
