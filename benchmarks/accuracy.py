@@ -15,7 +15,7 @@ import json
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -29,21 +29,9 @@ from benchmarks import accuracy_table, rows
 from benchmarks.cases import CASES
 from benchmarks.cases.files import DataMissingError
 from benchmarks.cases.instance import Instance
+from benchmarks.models import ALONE, BOTORCH, MODELS, PAPER, VARIANTS, applies, nu_g0
 from benchmarks.peers import environment
 
-PAPER = {
-    "SOGP": agp.paper.sogp,
-    "HSVLMC-g0": agp.paper.hsvlmc_g0,
-    "HSVLMC-EM": agp.paper.hsvlmc_em,
-    "HSVLMC": agp.paper.hsvlmc,
-    "HSVLMC-free": agp.paper.hsvlmc_free,
-    "IMC": agp.paper.imc,
-}
-OURS = ("auto", "auto, no mapping", "exact GP")
-BOTORCH = {"BoTorch heterogeneous": "heterogeneous", "BoTorch imputation": "imputation"}
-MODELS = (*PAPER, *BOTORCH, *OURS)
-ALONE = ("SOGP", "exact GP")
-"""Models of one task: each target has a fit of its own."""
 KEYS = ("case", "model", "seed", "iterations")
 SCORES = ("smse", "smll", "rmse", "nlpd", "crps", "coverage95")
 TIMES = ("seconds", "cpu_seconds")
@@ -90,32 +78,42 @@ class Worker:
         return reply
 
 
-def applies(instance: Instance, model: str) -> bool:
-    """Whether a model can be asked: BoTorch's align tasks by equal column names."""
-    return model not in BOTORCH or all(instance.shared_columns(target) for target in instance.targets)
-
-
-def fit_ours(instance: Instance, model: str, seed: int, iterations: int | None) -> tuple[dict[str, Any], Seconds]:
-    """Fit a model of this package; return the scores of every target and the time of all fits."""
-    keywords: dict[str, Any] = {"seed": seed, "progress": False}
-    if iterations is not None:
-        keywords["max_iterations"] = iterations
-    if model in PAPER:
-        keywords |= instance.paper
-    if model not in ALONE:
-        learned = {task: agp.Learned() for task in instance.mappings}
-        mappings = learned if model == "auto, no mapping" else instance.mappings
-        keywords |= {"common": instance.common, "mappings": mappings}
-    make = PAPER.get(model, agp.AlignedGP)
+def fit_ours(
+    instance: Instance, model: str, seed: int, iterations: int | None
+) -> tuple[dict[str, Any], Seconds, dict[str, Any]]:
+    """Fit a model of this package; return the scores of every target, the time of all fits and what was learned."""
+    keywords, make = settings(instance, model, seed, iterations)
     tasks = {name: agp.Task(*table, names=list(instance.names[name])) for name, table in instance.tasks.items()}
-    found, seconds = {}, np.zeros(2)
+    found, seconds, steps, variances = {}, np.zeros(2), 0, []
     for targets in [[target] for target in instance.targets] if model in ALONE else [instance.targets]:
         gp = make(**keywords)
         start = np.array([time.perf_counter(), time.process_time()])
         gp.fit({target: tasks[target] for target in targets} if model in ALONE else tasks)
         seconds += [time.perf_counter(), time.process_time()] - start
         found |= {target: gp.score(target, instance.test[target]) for target in targets}
-    return found, seconds
+        if make is not agp.AlignedGP:
+            steps += gp.history.iteration.size
+            variances += [nu_g0(gp, task) for task in instance.mappings]
+    learned = [f"{variance:.6g}" for variance in variances if variance is not None]
+    return found, seconds, {"steps": steps or "", "nu_g0": " ".join(learned)}
+
+
+def settings(
+    instance: Instance, model: str, seed: int, iterations: int | None
+) -> tuple[dict[str, Any], Callable[..., agp.AlignedGP]]:
+    """Return the keywords of a model for an instance, and what takes them."""
+    keywords: dict[str, Any] = {"seed": seed, "progress": False}
+    if iterations is not None:
+        keywords["max_iterations"] = iterations
+    if model in PAPER or model in VARIANTS:
+        keywords |= instance.paper
+    if model in VARIANTS:
+        keywords |= VARIANTS[model](instance)
+    if model not in ALONE:
+        learned = {task: agp.Learned() for task in instance.mappings}
+        mappings = learned if model == "auto, no mapping" else instance.mappings
+        keywords |= {"common": instance.common, "mappings": mappings}
+    return keywords, PAPER.get("HSVLMC" if model in VARIANTS else model, agp.AlignedGP)
 
 
 def fit_botorch(
@@ -150,14 +148,14 @@ def fit_botorch(
 def measure(worker: Worker, case: str, model: str, seed: int, iterations: int | None) -> dict[str, Any]:
     """Fit one model to one instance; return a row: scores averaged over the targets, empty where the fit failed."""
     instance = CASES[case](seed)
-    note = ""
+    note, learned = "", {"steps": "", "nu_g0": ""}
     try:
         if model in BOTORCH:
             found, seconds, note = fit_botorch(worker, instance, model, seed, iterations)
         else:
-            found, seconds = fit_ours(instance, model, seed, iterations)
+            found, seconds, learned = fit_ours(instance, model, seed, iterations)
     except (AligngpError, ArithmeticError, np.linalg.LinAlgError) as error:
-        found, seconds, note = {}, None, f"failed: {type(error).__name__}: {error}"[:200]
+        found, seconds, note = {}, None, " ".join(f"failed: {type(error).__name__}: {error}".split())[:200]
     for target, values in found.items():
         spread = float(instance.test[target][1].std())
         values |= {f"{key}_over_test_sd": values[key] / spread for key in ("rmse", "crps")}
@@ -175,6 +173,7 @@ def measure(worker: Worker, case: str, model: str, seed: int, iterations: int | 
         "note": note,
         "revision": revision(),
         **rows.environment(),
+        **learned,
     }
 
 
