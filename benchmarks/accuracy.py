@@ -15,7 +15,7 @@ import json
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -25,16 +25,20 @@ import numpy as np
 import aligngp as agp
 from aligngp.errors import AligngpError
 from aligngp.metrics import scores
-from benchmarks import accuracy_table, rows
+from benchmarks import report, rows
 from benchmarks.cases import CASES
 from benchmarks.cases.files import DataMissingError
 from benchmarks.cases.instance import Instance
 from benchmarks.models import ALONE, BOTORCH, MODELS, PAPER, VARIANTS, applies, nu_g0
 from benchmarks.peers import environment
+from benchmarks.studies import VARIED
 
 KEYS = ("case", "model", "seed", "iterations")
 SCORES = ("smse", "smll", "rmse", "nlpd", "crps", "coverage95")
+AVERAGED = (*SCORES, "rmse_over_test_sd", "crps_over_test_sd")
 TIMES = ("seconds", "cpu_seconds")
+LEARNED = ("steps", "nu_g0")
+"""Iterations that were made, and the prior variance of the aligned inputs, of the paper's models."""
 SHOWN = ("smse", "smll", "coverage95", *TIMES, "note")
 BOTORCH_SOURCE_ROWS = 1000
 """An exact GP over all rows: a larger source is thinned at random, and the row says so."""
@@ -76,6 +80,11 @@ class Worker:
         if "error" in reply:
             raise ArithmeticError(reply["error"])
         return reply
+
+
+def draw(case: str, seed: int) -> Instance:
+    """Return the instance of a case, or of a study's."""
+    return (CASES[case] if case in CASES else VARIED[case])(seed)
 
 
 def fit_ours(
@@ -145,35 +154,35 @@ def fit_botorch(
     return found, seconds, note
 
 
-def measure(worker: Worker, case: str, model: str, seed: int, iterations: int | None) -> dict[str, Any]:
+def measure(peer: Worker, case: str, model: str, seed: int, iterations: int | None) -> dict[str, Any]:
     """Fit one model to one instance; return a row: scores averaged over the targets, empty where the fit failed."""
-    instance = CASES[case](seed)
-    note, learned = "", {"steps": "", "nu_g0": ""}
+    instance = draw(case, seed)
+    asked = {"case": case, "model": model, "seed": seed, "iterations": iterations}
+    note, learned = "", {}
     try:
         if model in BOTORCH:
-            found, seconds, note = fit_botorch(worker, instance, model, seed, iterations)
+            found, seconds, note = fit_botorch(peer, instance, model, seed, iterations)
         else:
             found, seconds, learned = fit_ours(instance, model, seed, iterations)
     except (AligngpError, ArithmeticError, np.linalg.LinAlgError) as error:
-        found, seconds, note = {}, None, " ".join(f"failed: {type(error).__name__}: {error}".split())[:200]
+        return failed(asked, f"{type(error).__name__}: {error}")
     for target, values in found.items():
         spread = float(instance.test[target][1].std())
         values |= {f"{key}_over_test_sd": values[key] / spread for key in ("rmse", "crps")}
-    average = {
-        key: f"{np.mean([values[key] for values in found.values()]):.6g}" if found else ""
-        for key in (*SCORES, "rmse_over_test_sd", "crps_over_test_sd")
-    }
+    average = {key: f"{np.mean([values[key] for values in found.values()]):.6g}" for key in AVERAGED}
+    took = {key: f"{value:.3g}" for key, value in zip(TIMES, seconds, strict=True)}
+    return {**failed(asked, ""), **average, **took, "note": note, **learned}
+
+
+def failed(asked: Mapping[str, Any], why: str) -> dict[str, Any]:
+    """Return the row of a fit that gave nothing."""
     return {
-        "case": case,
-        "model": model,
-        "seed": seed,
-        "iterations": "" if iterations is None else iterations,
-        **average,
-        **{key: "" if seconds is None else f"{seconds[at]:.3g}" for at, key in enumerate(TIMES)},
-        "note": note,
+        **{key: "" if asked[key] is None else asked[key] for key in KEYS},
+        **dict.fromkeys((*AVERAGED, *TIMES), ""),
+        "note": " ".join(f"failed: {why}".split())[:200],
         "revision": revision(),
         **rows.environment(),
-        **learned,
+        **dict.fromkeys(LEARNED, ""),
     }
 
 
@@ -188,14 +197,20 @@ def revision() -> str:
     return git("log", "-1", "--format=%h") + ("+" if git("status", "--porcelain") else "")
 
 
-def wanted(cases: Iterable[str], models: Iterable[str], repeats: int, iterations: int | None) -> list[dict[str, Any]]:
-    """Return what is to be measured, cases whose data are missing and models that cannot be asked left out aloud."""
+def wanted(
+    cases: Iterable[str],
+    models: Iterable[str],
+    repeats: int,
+    iterations: int | None,
+    tell: Callable[[str], None] = print,
+) -> list[dict[str, Any]]:
+    """Return what is to be measured; cases whose data are missing are told, models that cannot be asked left out."""
     chosen = []
     for case in cases:
         try:
-            instance = CASES[case](0)
+            instance = draw(case, 0)
         except DataMissingError as error:
-            print(f"left out: {error}")
+            tell(f"left out: {error}")
             continue
         asked = [model for model in models if applies(instance, model)]
         # The seed varies fastest, so that one compilation serves all instances of a model.
@@ -208,7 +223,7 @@ def wanted(cases: Iterable[str], models: Iterable[str], repeats: int, iterations
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument("--cases", nargs="+", choices=[*CASES, *VARIED], default=list(CASES))
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--repeats", type=int, default=10, help="seeds 0, 1, ...")
     parser.add_argument("--iterations", type=int, help="a limit for all models; default: each model's own")
@@ -221,7 +236,7 @@ def main() -> None:
         if arguments.again:
             forget(arguments.out, todo)
         run(rows.missing(arguments.out, todo, KEYS), arguments.out)
-    arguments.out.with_suffix(".md").write_text(accuracy_table.tables(rows.read(arguments.out)))
+    report.tables(arguments.out)
 
 
 def forget(path: Path, todo: list[dict[str, Any]]) -> None:

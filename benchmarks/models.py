@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import aligngp as agp
-from aligngp.model import Model
-from aligngp.parameters import resolve
+from aligngp.errors import SettingError
+from aligngp.findings import alignment
 from benchmarks.cases.instance import Instance
 
 Settings = Callable[[Instance], dict[str, Any]]
@@ -65,9 +65,7 @@ def applies(instance: Instance, model: str) -> bool:
 
 def nu_g0(gp: agp.AlignedGP, task: str) -> float | None:
     """Return the prior variance of the aligned inputs of a task, None of a model that has none."""
-    model = gp.model
-    if not isinstance(model, Model) or task not in gp.tasks or len(model.mappings) < len(gp.tasks):
+    try:
+        return alignment.nu_g0(gp, task)
+    except SettingError:
         return None
-    with agp.computing():
-        mapping = resolve(model).mappings[gp.tasks.index(task)]
-    return float(mapping.prior_variance) if hasattr(mapping, "prior_variance") else None

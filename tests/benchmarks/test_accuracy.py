@@ -9,31 +9,12 @@ import pytest
 from benchmarks.cases.files import DataMissingError
 from benchmarks.cases.instance import Instance
 from benchmarks.peers import environment
+from instances import small
 from scipy.stats import wilcoxon
 
 import aligngp as agp
 from aligngp import metrics
-from benchmarks import accuracy, accuracy_table
-
-
-def small(seed, targets=("fine",)):
-    """Three rows of a 2-D task, four of a 1-D one."""
-    stream = np.random.default_rng(seed)
-
-    def table(rows, dims):
-        return stream.uniform(size=(rows, dims)), stream.standard_normal(rows) + 3.0
-
-    return Instance(
-        name="small",
-        tasks={"fine": table(3, 2), "coarse": table(4, 1)},
-        test={"fine": table(5, 2), "coarse": table(6, 1)},
-        names={"fine": ("a", "b"), "coarse": ("b",)},
-        common="coarse",
-        targets=targets,
-        mappings={"fine": ["b"]},
-        description="A small case.",
-        paper={"num_inducing": 7},
-    )
+from benchmarks import accuracy, accuracy_table, compare
 
 
 class Constant:
@@ -213,8 +194,8 @@ def test_paired_tests_are_seed_by_seed(stand_in):
 
 
 def test_equal_scores_have_p_one():
-    assert accuracy_table.p_value(np.zeros(10)) == "1.000"
-    assert accuracy_table.p_value(np.arange(1.0, 11.0)) == "0.002"  # 2 / 2^10
+    assert compare.Pair(np.zeros(10)).p == 1.0
+    assert compare.Pair(np.arange(1.0, 11.0)).p == pytest.approx(2 / 2**10)
 
 
 # ---- BoTorch ------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from importlib.metadata import version as installed
 
 import typer
 
+from aligngp.cli.benchmark import benchmark
 from aligngp.cli.demo import demo
 from aligngp.cli.fit import fit
 from aligngp.cli.init import init
@@ -24,6 +25,7 @@ app = typer.Typer(
 )
 for _command in (init, fit, predict, report, serve, demo):
     app.command()(_command)
+app.add_typer(benchmark, name="benchmark")
 
 
 @app.command()

@@ -1,0 +1,51 @@
+"""What ``aligngp benchmark`` measures: cases, studies and models, by their names."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from aligngp.data.tables import did_you_mean, listed
+from aligngp.errors import SettingError
+from benchmarks import pool, rows, studies
+from benchmarks.accuracy import KEYS, wanted
+from benchmarks.cases import CASES
+from benchmarks.models import MODELS, THE_PAPERS_FOUR
+
+ROWS = rows.RESULTS / "accuracy.csv"
+run = pool.run
+
+
+def planned(
+    cases: Sequence[str], models: Sequence[str], repeats: int, iterations: int | None, tell: Callable[[str], None]
+) -> list[dict[str, Any]]:
+    """Return the rows that are asked for; where all models are, a study has its own."""
+    groups = {"all": (*CASES, *studies.VARIED), "cases": tuple(CASES), "studies": tuple(studies.VARIED)}
+    chosen = names("cases", cases, groups, (*CASES, *studies.VARIED))
+    asked = names("models", models, {"all": MODELS, "paper": THE_PAPERS_FOUR}, MODELS)
+    in_studies = studies.MODELS if "all" in models else asked
+    found = wanted([case for case in chosen if case in CASES], asked, repeats, iterations, tell)
+    return found + wanted([case for case in chosen if case not in CASES], in_studies, repeats, iterations, tell)
+
+
+def names(option: str, given: Iterable[str], groups: Mapping[str, Sequence[str]], known: Sequence[str]) -> list[str]:
+    """Return what an option names: a name as it is, or names and groups between commas; each once, in one order."""
+    parts: list[str] = []
+    for value in given:
+        parts += [value] if value in known else [part.strip() for part in value.split(",") if part.strip()]
+    chosen: set[str] = set()
+    for part in parts:
+        if part not in groups and part not in known:
+            raise SettingError(
+                f"--{option}: there is no {part!r}{did_you_mean(part, [*groups, *known])}. Name some of "
+                f"{listed([*groups, *known])}."
+            )
+        chosen.update(groups.get(part, (part,)))
+    if not chosen:
+        raise SettingError(f"--{option}: expected a name, got nothing. Name some of {listed([*groups, *known])}.")
+    return [name for name in known if name in chosen]
+
+
+def missing(out: Path, todo: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return what is not there yet; half a row at the end of the file, left by a machine that stopped, is removed."""
+    rows.mend(out)
+    return rows.missing(out, todo, KEYS)
