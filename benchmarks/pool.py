@@ -8,6 +8,7 @@ import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ class Process:
             pass
         if line:
             return json.loads(line)
-        self.process, code = None, process.wait()
+        self.process, code = None, _ended(process)
         if code < 0:
             return failed(wanted, f"the process ended with signal {-code}")
         where = ", ".join(f"{key} {wanted[key]}" for key in ("case", "model", "seed"))
@@ -58,9 +59,20 @@ class Process:
 
     def end(self) -> None:
         """End the process, if there is one, at once."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
+        process = self.process
+        if process is not None:
+            process.kill()
+            _ended(process)
+
+
+def _ended(process: subprocess.Popen[str]) -> int:
+    """Wait for a process that ends, close its pipes and return its code."""
+    code = process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with suppress(BrokenPipeError):
+                pipe.close()
+    return code
 
 
 class Pace:

@@ -1,6 +1,7 @@
 """What ``aligngp benchmark`` measures: cases, studies and models, by their names."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,35 @@ ROWS = rows.RESULTS / "accuracy.csv"
 run = pool.run
 
 
-def planned(
-    cases: Sequence[str], models: Sequence[str], repeats: int, iterations: int | None, tell: Callable[[str], None]
-) -> list[dict[str, Any]]:
-    """Return the rows that are asked for; where all models are, a study has its own."""
-    groups = {"all": (*CASES, *studies.VARIED), "cases": tuple(CASES), "studies": tuple(studies.VARIED)}
-    chosen = names("cases", cases, groups, (*CASES, *studies.VARIED))
-    asked = names("models", models, {"all": MODELS, "paper": THE_PAPERS_FOUR}, MODELS)
-    in_studies = studies.MODELS if "all" in models else asked
-    found = wanted([case for case in chosen if case in CASES], asked, repeats, iterations, tell)
-    return found + wanted([case for case in chosen if case not in CASES], in_studies, repeats, iterations, tell)
+@dataclass(frozen=True)
+class Plan:
+    """What is asked for, by the names that there are; a study has models of its own where all are asked."""
+
+    cases: Sequence[str]
+    models: Sequence[str]
+    study_models: Sequence[str]
+    repeats: int
+    iterations: int | None
+
+    @classmethod
+    def of(cls, cases: Sequence[str], models: Sequence[str], repeats: int, iterations: int | None) -> "Plan":
+        """Return the plan of what the options name, or raise."""
+        groups = {"all": (*CASES, *studies.VARIED), "cases": tuple(CASES), "studies": tuple(studies.VARIED)}
+        chosen = names("cases", cases, groups, (*CASES, *studies.VARIED))
+        asked = names("models", models, {"all": MODELS, "paper": THE_PAPERS_FOUR}, MODELS)
+        own = [model for model in MODELS if model in studies.MODELS]
+        return cls(chosen, asked, own if "all" in models else asked, repeats, iterations)
+
+    def rows(self, tell: Callable[[str], None]) -> list[dict[str, Any]]:
+        """Return the rows that are to be there; cases whose data are missing are told and left out."""
+        parts = [(True, self.models), (False, self.study_models)]
+        return [
+            row
+            for plain, models in parts
+            for row in wanted(
+                [case for case in self.cases if (case in CASES) == plain], models, self.repeats, self.iterations, tell
+            )
+        ]
 
 
 def names(option: str, given: Iterable[str], groups: Mapping[str, Sequence[str]], known: Sequence[str]) -> list[str]:

@@ -1,6 +1,7 @@
 """`aligngp benchmark`: what is planned, several processes, going on after a kill, what is left, and its errors."""
 
 import csv
+import importlib
 import json
 import os
 import re
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 from benchmarks.cases.files import DataMissingError
 from benchmarks.pool import Pace, Process, WorkerError
-from benchmarks.runner import names, planned
+from benchmarks.runner import Plan, names
 from instances import small
 
 from aligngp import SettingError
@@ -34,6 +35,10 @@ def keys(path):
     return [tuple(row[key] for key in KEYS) for row in read(path)]
 
 
+def planned(cases, models, repeats, iterations, tell):
+    return Plan.of(cases, models, repeats, iterations).rows(tell)
+
+
 @pytest.fixture
 def command(monkeypatch, capsys, tmp_path):
     """The command in the test's process; returns exit code, standard output and standard error."""
@@ -41,6 +46,7 @@ def command(monkeypatch, capsys, tmp_path):
 
     def call(*arguments):
         monkeypatch.setattr(sys, "argv", ["aligngp", "benchmark", *map(str, arguments)])
+        capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
             main()
             raise SystemExit(0)
@@ -202,16 +208,16 @@ def test_a_fault_in_a_worker_is_told_with_the_row(monkeypatch):
 
 def test_rows_that_are_there_are_kept_replaced_or_refused(stand_in, command, tmp_path):
     out = tmp_path / "there" / "rows.csv"
-    options = ("--cases", "small", "--models", "SOGP,IMC", "--out", out, "--rows-only")
+    options = ("rows", "--cases", "small", "--models", "SOGP,IMC", "--out", out)
     code, said, progress = command(*options, "--repeats", 1)
-    assert (code, said) == (0, "") and "2 rows wanted, 0 are there" in progress and f"Rows: {out}" in progress
+    assert (code, said) == (0, f"Rows: {out}\n") and "2 rows wanted, 0 are there" in progress
     assert "[1/2" in progress and "small, SOGP, seed 0: SMSE 1.0" in progress
     before = out.read_bytes()
     code, _, said = command(*options, "--repeats", 2)
     assert code == 2 and said.count("\n") == 1
     assert f"aligngp: {out} has rows already. Pass --resume to keep them" in said and out.read_bytes() == before
-    code, _, said = command(*options, "--repeats", 2, "--resume", "--quiet")
-    assert (code, said) == (0, "") and out.read_bytes().startswith(before)
+    assert command(*options, "--repeats", 2, "--resume", "--quiet") == (0, "", "")
+    assert out.read_bytes().startswith(before)
     assert [key[1:3] for key in keys(out)] == [("SOGP", "0"), ("IMC", "0"), ("SOGP", "1"), ("IMC", "1")]
     assert command(*options, "--repeats", 1, "--force")[0] == 0
     assert [key[1:3] for key in keys(out)] == [("SOGP", "0"), ("IMC", "0")]
@@ -223,7 +229,10 @@ def test_rows_that_are_there_are_kept_replaced_or_refused(stand_in, command, tmp
         (("--cases", "nosy"), r"--cases: there is no 'nosy' \(did you mean 'noisy'\?\)"),
         (("--models", "HSVLM"), r"--models: there is no 'HSVLM' \(did you mean 'HSVLMC'\?\)"),
         (("--out", "."), r"\.: this is a folder, expected a CSV file"),
-        (("tables", "--out", "no.csv"), r"no\.csv: there is no such file\. Measure rows first: aligngp benchmark"),
+        (
+            ("tables", "--out", "no.csv"),
+            r"no\.csv: there is no such file\. Measure rows first: aligngp benchmark rows --out",
+        ),
         (("figures", "--out", "no.csv"), r"no\.csv: there is no such file"),
     ],
 )
@@ -240,9 +249,8 @@ def test_numbers_are_checked(command):
 
 
 def test_without_the_repository_it_says_what_to_do(command, monkeypatch):
-    from aligngp.cli import benchmark
-
-    monkeypatch.setattr(benchmark, "__file__", "/lib/site-packages/aligngp/cli/benchmark.py")
+    module = importlib.import_module("aligngp.cli.benchmark")
+    monkeypatch.setattr(module, "__file__", "/lib/site-packages/aligngp/cli/benchmark.py")
     code, _, said = command("--cases", "noisy")
     assert code == 2 and "clone the repository, and call the command in the clone" in said and said.count("\n") == 1
     monkeypatch.chdir(ROOT)
@@ -255,8 +263,20 @@ def test_without_the_repository_it_says_what_to_do(command, monkeypatch):
 def test_killed_and_restarted_it_goes_on(tmp_path):
     out = tmp_path / "rows.csv"
     models = ("SOGP", "exact GP", "HSVLMC-g0")
-    command = [sys.executable, "-m", "aligngp.cli", "benchmark", "--cases", "noisy", "--repeats", "4", "--jobs", "2"]
-    command += ["--models", ",".join(models), "--iterations", "2", "--out", str(out), "--rows-only"]
+    command = [
+        sys.executable,
+        "-m",
+        "aligngp.cli",
+        "benchmark",
+        "rows",
+        "--cases",
+        "noisy",
+        "--repeats",
+        "4",
+        "--jobs",
+        "2",
+    ]
+    command += ["--models", ",".join(models), "--iterations", "2", "--out", str(out)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
     started = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, start_new_session=True)
     end = time.monotonic() + 240

@@ -13,7 +13,7 @@ from aligngp.cli import app
 from aligngp.data.files import read_table
 from aligngp.job import SCHEMA, read_job
 
-COMMANDS = ("init", "fit", "predict", "report", "serve", "demo", "schema", "version")
+COMMANDS = ("init", "fit", "predict", "report", "serve", "demo", "benchmark", "schema", "version")
 
 
 def test_help_lists_the_commands():
@@ -28,7 +28,7 @@ def test_every_command_has_an_example(command):
     assert f"Example: aligngp {command}" in result.output
 
 
-@pytest.mark.parametrize("command", ["init", "fit", "predict", "report", "serve", "demo"])
+@pytest.mark.parametrize("command", ["init", "fit", "predict", "report", "serve", "demo", "benchmark"])
 def test_commands_that_work_can_be_quiet_and_debugged(command):
     text = CliRunner().invoke(app, [command, "--help"]).output
     assert "--quiet" in text

@@ -23,9 +23,8 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
 )
-for _command in (init, fit, predict, report, serve, demo):
+for _command in (init, fit, predict, report, serve, demo, benchmark):
     app.command()(_command)
-app.add_typer(benchmark, name="benchmark")
 
 
 @app.command()

@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any
@@ -17,49 +18,72 @@ from aligngp.cli.options import Debug, Force, Quiet
 from aligngp.errors import SettingError
 from aligngp.progress import duration
 
-benchmark = typer.Typer(invoke_without_command=True)
 
-Rows = Annotated[
-    Path | None,
-    typer.Option(help="The rows; default benchmarks/results/accuracy.csv of the repository.", show_default=False),
-]
+class What(StrEnum):
+    """What the command makes."""
+
+    ROWS = "rows"
+    TABLES = "tables"
+    FIGURES = "figures"
 
 
-@benchmark.callback()
-def measure(
-    context: typer.Context,
+def benchmark(
+    what: Annotated[
+        What | None,
+        typer.Argument(help="Rows alone, or tables or figures of rows; default all three.", show_default=False),
+    ] = None,
     cases: Annotated[
-        list[str], typer.Option(help="Cases, between commas or one an option: names, 'all', 'cases', 'studies'.")
-    ] = ["all"],  # noqa: B006  (typer reads it)
+        list[str] | None,
+        typer.Option(help="Names, 'all', 'cases' or 'studies', between commas or one an option; default all."),
+    ] = None,
     models: Annotated[
-        list[str], typer.Option(help="Models, likewise: names, 'all', 'paper'. A name with a comma goes alone.")
-    ] = ["all"],  # noqa: B006
+        list[str] | None,
+        typer.Option(help="Names, 'all' or 'paper', likewise; a name with a comma goes alone. Default all."),
+    ] = None,
     repeats: Annotated[int, typer.Option(min=1, help="Instances of each case: seeds 0, 1, ...")] = 10,
     jobs: Annotated[int, typer.Option(min=1, help="Processes that measure at once.")] = 1,
     iterations: Annotated[
         int | None, typer.Option(min=1, help="A limit for all models; default each model's own.", show_default=False)
     ] = None,
-    out: Rows = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The rows; default benchmarks/results/accuracy.csv of the clone.", show_default=False),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Keep the rows that are there, measure the others.")] = False,
     force: Force = False,
-    rows_only: Annotated[bool, typer.Option("--rows-only", help="Make no tables and figures at the end.")] = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Measure every model on every case of the repository's benchmarks, then make tables and figures.
 
-    A row is written when it is there: what was stopped goes on with --resume. Rows that are there
-    already are replaced only with --force.
+    A row is written when it is there: what was stopped goes on with --resume.
 
-    Cases: those of benchmarks/cases and the paper's studies, which have models of their own. It needs a
-    clone of the repository.
+    Rows that are there already are replaced only with --force.
 
-    Example: aligngp benchmark --cases noisy,park --models paper --models auto --repeats 10 --jobs 2 --resume
+    Cases are those of benchmarks/cases and of the paper's studies, which have models of their own.
+    It needs a clone of the repository.
+
+    Example: aligngp benchmark --cases noisy,park --models paper --models auto --jobs 2 --resume
     """
-    if context.invoked_subcommand is not None:
-        return
     runner = _part("runner")
     rows = runner.ROWS if out is None else out
+    say = _silent if quiet else _said
+    if what in (None, What.ROWS):
+        plan = runner.Plan.of(cases or ["all"], models or ["all"], repeats, iterations)
+        _measure(runner, rows, plan, jobs, resume, force, quiet)
+    elif not rows.is_file():
+        raise SettingError(f"{rows}: there is no such file. Measure rows first: aligngp benchmark rows --out {rows}")
+    made = []
+    if what in (None, What.TABLES):
+        made += _part("report").tables(rows)
+    if what in (None, What.FIGURES):
+        made += _part("figures").draw(rows, say, again=force)
+    for file in [] if quiet else made:
+        print(f"Wrote {file}")
+
+
+def _measure(runner: ModuleType, rows: Path, plan: Any, jobs: int, resume: bool, force: bool, quiet: bool) -> None:
+    """Measure what is not there yet; raise where rows are there and nothing says what becomes of them."""
     if rows.is_dir():
         raise SettingError(f"{rows}: this is a folder, expected a CSV file for the rows. Pass another --out.")
     if rows.exists() and not (resume or force):
@@ -68,7 +92,7 @@ def measure(
             "them, or another --out."
         )
     say = _silent if quiet else _said
-    todo = runner.planned(cases, models, repeats, iterations, say)
+    todo = plan.rows(say)
     if force and not resume:
         rows.unlink(missing_ok=True)
     rows.parent.mkdir(parents=True, exist_ok=True)
@@ -76,34 +100,8 @@ def measure(
     say(f"{len(todo)} rows wanted, {len(todo) - len(missing)} are there")
     with _progress(quiet) as tell:
         runner.run(missing, rows, jobs, tell)
-    say(f"Rows: {rows}")
-    if not rows_only:
-        _written(_part("report").tables(rows), quiet)
-        _written(_part("figures").draw(rows, say), quiet)
-
-
-@benchmark.command()
-def tables(out: Rows = None, quiet: Quiet = False, debug: Debug = False) -> None:
-    """Make the tables of the rows: Markdown and LaTeX, with paired tests and the paper's numbers.
-
-    Example: aligngp benchmark tables --out benchmarks/results/accuracy.csv
-    """
-    _written(_part("report").tables(_there(out)), quiet)
-
-
-@benchmark.command()
-def figures(
-    out: Rows = None,
-    again: Annotated[bool, typer.Option("--again", help="Fit anew what is drawn of single fits.")] = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
-    """Draw the paper's figures from the rows, and from single fits that are made once and kept in a file.
-
-    Example: aligngp benchmark figures --out benchmarks/results/accuracy.csv
-    """
-    rows = _there(out)
-    _written(_part("figures").draw(rows, _silent if quiet else _said, again=again), quiet)
+    if not quiet:
+        print(f"Rows: {rows}")
 
 
 def _part(name: str) -> ModuleType:
@@ -123,25 +121,12 @@ def _is_root(folder: Path) -> bool:
     return (folder / "benchmarks" / "runner.py").is_file()
 
 
-def _there(out: Path | None) -> Path:
-    rows = _part("runner").ROWS if out is None else out
-    if not rows.is_file():
-        raise SettingError(f"{rows}: there is no such file. Measure rows first: aligngp benchmark --out {rows}")
-    return rows
-
-
 def _said(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
 def _silent(text: str) -> None:
     pass
-
-
-def _written(files: list[Path], quiet: bool) -> None:
-    if not quiet:
-        for file in files:
-            print(f"Wrote {file}")
 
 
 @contextmanager
