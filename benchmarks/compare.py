@@ -16,6 +16,9 @@ Seeds = Mapping[str, Mapping[str, str]]
 Scores = Mapping[tuple[str, str], Seeds]
 """(case, model) to its rows."""
 
+Variances = Mapping[tuple[str, str], np.ndarray]
+"""(case, model) to nu_g0 of every seed."""
+
 
 def scores(found: Iterable[dict[str, str]]) -> Scores:
     """Return the rows of fits that did not fail and had no limit of iterations."""
@@ -29,6 +32,16 @@ def scores(found: Iterable[dict[str, str]]) -> Scores:
 def values(seeds: Seeds, key: str) -> np.ndarray:
     """Return one score of all seeds."""
     return np.array([float(row[key]) for row in seeds.values()])
+
+
+def variances(found: Iterable[Mapping[str, str]], older: Iterable[Mapping[str, str]] = ()) -> Variances:
+    """Return nu_g0 over the seeds; HSVLMC's of the toy cases from older rows (toys.csv), where these have none."""
+    result: dict[tuple[str, str], dict[str, float]] = {}
+    usable = [row for row in older if (row["protocol"], row["model"]) == ("train", "HSVLMC")]
+    for row in [*usable, *(row for row in found if not row["iterations"])]:
+        if row.get("nu_g0"):
+            result.setdefault((row["case"], row["model"]), {})[row["seed"]] = float(row["nu_g0"].split()[0])
+    return {key: np.array(list(values.values())) for key, values in result.items()}
 
 
 @dataclass(frozen=True)

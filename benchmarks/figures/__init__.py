@@ -4,12 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from aligngp.plots.canvas import pyplot
 from benchmarks import rows, studies
 from benchmarks.cases import CASES
-from benchmarks.compare import Scores, scores
+from benchmarks.compare import Scores, Variances, scores, variances
 from benchmarks.figures import boxes, fits, single
 
 TOYS = ("noisy", "park")
@@ -22,13 +20,16 @@ def draw(out: Path, say: Callable[[str], None], again: bool = False) -> list[Pat
     """Draw all figures of a file of rows into the folder figures beside it; return their files."""
     folder = out.parent / "figures"
     folder.mkdir(parents=True, exist_ok=True)
-    figures = from_rows(scores(rows.read(out)), variances(out))
+    found = rows.read(out)
+    learned = variances(found, rows.read(rows.RESULTS / "toys.csv"))
+    toys = {key: values for key, values in learned.items() if key[0] in TOYS and key[1] in single.LEARNING}
+    figures = from_rows(scores(found), toys)
     kept = fits.kept(folder / "fits.json", say, again)
     figures |= {"noisy": single.noisy(kept["noisy"]), "park": single.park(kept["park"])}
     return [_saved(figure, folder / f"{name}.png") for name, figure in figures.items()]
 
 
-def from_rows(found: Scores, learned: dict[tuple[str, str], np.ndarray]) -> dict[str, Any]:
+def from_rows(found: Scores, learned: Variances) -> dict[str, Any]:
     """Return the figures of rows by their names; one whose rows are not there is left out."""
     further = [case for case in CASES if case not in (*TOYS, *REAL)]
     groups = {
@@ -44,20 +45,6 @@ def from_rows(found: Scores, learned: dict[tuple[str, str], np.ndarray]) -> dict
         if any(_there(found, case) for case in levels.values())
     }
     return drawn | ({"nu_g0": single.violins(learned)} if learned else {})
-
-
-def variances(out: Path) -> dict[tuple[str, str], np.ndarray]:
-    """Return nu_g0 over the seeds, by toy case and model; HSVLMC's also from toys.csv, where the rows lack it."""
-    found: dict[tuple[str, str], dict[str, float]] = {}
-    older = [
-        {**row, "case": row["case"], "nu_g0": row["nu_g0"]}
-        for row in rows.read(rows.RESULTS / "toys.csv")
-        if (row["protocol"], row["model"]) == ("train", "HSVLMC")
-    ]
-    for row in [*older, *rows.read(out)]:
-        if row["case"] in TOYS and row["model"] in single.LEARNING and row.get("nu_g0"):
-            found.setdefault((row["case"], row["model"]), {})[row["seed"]] = float(row["nu_g0"])
-    return {key: np.array(list(values.values())) for key, values in found.items()}
 
 
 def _there(found: Scores, case: str) -> bool:
