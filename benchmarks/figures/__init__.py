@@ -39,11 +39,11 @@ def from_rows(found: Scores, learned: Variances) -> dict[str, Any]:
     }
     for study in studies.STUDIES:
         groups[f"study_{study.name}"] = (study.title, dict(study.levels), studies.MODELS)
-    drawn = {
-        name: boxes.boxes(found, {label: case for label, case in levels.items() if _there(found, case)}, title, models)
-        for name, (title, levels, models) in groups.items()
-        if any(_there(found, case) for case in levels.values())
-    }
+    drawn = {}
+    for name, (title, levels, models) in groups.items():
+        there = {label: case for label, case in levels.items() if _there(found, case)}
+        if there:
+            drawn[name] = boxes.boxes(found, there, title, models, shared=name.startswith("study_"))
     return drawn | ({"nu_g0": single.violins(learned)} if learned else {})
 
 

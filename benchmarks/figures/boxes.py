@@ -18,12 +18,21 @@ TICKS = (-10, -3, -1, 0, 1, 3, 10, 100, 1000)
 KEYS = {"smse": "SMSE", "smll": "SMLL"}
 
 
-def boxes(found: Scores, levels: Mapping[str, str], title: str, models: Sequence[str]) -> Any:
-    """Return a figure: a column for every level (label to case), SMSE above, SMLL below, a box for every model."""
+def boxes(found: Scores, levels: Mapping[str, str], title: str, models: Sequence[str], shared: bool = False) -> Any:
+    """Return a figure: a column for every level (label to case), SMSE above, SMLL below, a box for every model.
+
+    Columns have the same limits where they are ``shared``.
+    """
     there = [model for model in models if any((case, model) in found for case in levels.values())]
     size = (2.0 + 2.25 * len(levels), 1.2 + 0.5 * len(there))
     figure, panels = pyplot().subplots(
-        2, len(levels), figsize=size, sharey=True, squeeze=False, layout="constrained", sharex="row"
+        2,
+        len(levels),
+        figsize=size,
+        sharey=True,
+        squeeze=False,
+        layout="constrained",
+        sharex="row" if shared else False,
     )
     paper = False
     for (row, key), (column, (label, case)) in [
@@ -33,8 +42,10 @@ def boxes(found: Scores, levels: Mapping[str, str], title: str, models: Sequence
         paper |= _panel(ax, found, case, key, there)
         ax.set_title(label if row == 0 else "", fontsize=10)
         ax.set_xlabel(KEYS[key] + (" (lower is better)" if column == 0 else ""), fontsize=9)
+    for ax in panels.flat:
+        _ticks(ax)
     beside = "; a red diamond is the paper's mean" if paper else ""
-    figure.suptitle(f"{title}: a dot an instance{beside}", fontsize=11)
+    figure.suptitle(f"{title}\na dot an instance{beside}", fontsize=10.5)
     return figure
 
 
@@ -60,11 +71,22 @@ def _panel(ax: Any, found: Scores, case: str, key: str, models: Sequence[str]) -
         ax.set_xscale("log")
     else:
         ax.set_xscale("symlog", linthresh=3.0)
-        ends = ax.get_xlim()
-        ax.set_xticks(TICKS, [f"{tick:g}" for tick in TICKS])
-        ax.set_xlim(*ends)
         ax.axvline(0.0, color="0.85", linewidth=0.8, zorder=0)
+    ax.margins(x=0.06)
     ax.tick_params(axis="x", labelsize=8)
     ax.grid(axis="x", alpha=0.25)
     ax.spines[["top", "right"]].set_visible(False)
     return published
+
+
+def _ticks(ax: Any) -> None:
+    """Label values as one writes them: 1, 2 and 5 where little more than a decade is seen; the limits stay."""
+    lower, upper = ends = ax.get_xlim()
+    ticks = np.array(TICKS)
+    if ax.get_xscale() == "log":
+        steps = (1.0, 2.0, 5.0) if upper / lower < 30.0 else (1.0,)
+        ticks = np.array([step * 10.0**power for power in range(-8, 9) for step in steps])
+    ax.set_xticks(ticks[(ticks >= lower) & (ticks <= upper)])
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    ax.xaxis.set_minor_formatter(lambda value, _: "")
+    ax.set_xlim(*ends)

@@ -39,7 +39,7 @@ def test_boxes_have_every_model_and_the_papers_mean():
     assert [label.get_text() for label in upper.get_yticklabels()] == ["SOGP", "auto"]
     assert [ax.get_title() for ax in (upper, noisy)] == ["the disk", "noisy"]
     assert (upper.get_xlabel(), lower.get_xlabel()) == ("SMSE (lower is better)", "SMLL (lower is better)")
-    assert figure.get_suptitle() == "Cases: a dot an instance; a red diamond is the paper's mean"
+    assert figure.get_suptitle() == "Cases\na dot an instance; a red diamond is the paper's mean"
     dots = {tuple(line.get_xdata()) for line in upper.lines if line.get_marker() == "."}
     assert dots == {tuple(smse), tuple(smse / 2)}
     medians = [line.get_xdata()[0] for line in upper.lines if line.get_linewidth() == 2]

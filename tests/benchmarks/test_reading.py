@@ -137,8 +137,8 @@ def test_weights_are_compared_with_g0_and_with_the_paper():
     assert table[0] == ["case", "paper", "HSVLMC", "HSVLMC-KL0"]
     assert table[2] == ["disk", f"{paper:.2f}", "2.00 ▲", "0.25 ? (2 seeds)"]
     assert (
-        "- `HSVLMC` against HSVLMC-g0: SMSE better on 0 and worse on 1 of 1 cases, SMLL better on 0 and worse on 0 of 1 "
-        f"cases; off the paper's ratio by a factor {2.0 / paper:.2f} (mean of 1 cases)." in text
+        "- `HSVLMC` against HSVLMC-g0: SMSE better on 0 and worse on 1 of 1 cases, SMLL better on 0 and worse on 0 of "
+        f"1 cases; off the paper's ratio by a factor {2.0 / paper:.2f} (mean of 1 cases)." in text
     )
     assert f"a factor {0.25 / paper:.2f} (mean of 1 cases)" in text
 
