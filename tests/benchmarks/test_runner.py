@@ -243,6 +243,21 @@ def test_errors_are_one_line(command, options, said):
     assert re.search(said, err)
 
 
+def test_on_a_terminal_a_bar_stands_below_the_rows(monkeypatch, capsys):
+    module = importlib.import_module("aligngp.cli.benchmark")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "60")
+    row = {"case": "park", "model": "HSVLMC", "smse": "0.25", "smll": "-1", "seconds": "3", "note": ""}
+    with module._progress(False) as tell:
+        tell({**row, "seed": 0}, 1, 4, 200.0)
+        tell({**row, "seed": 1, "smse": "", "note": "failed: " + "x" * 80}, 2, 4, None)
+    first, second, last = capsys.readouterr().err.split("\n")
+    assert first == "\r\033[Kpark, HSVLMC, seed 0: SMSE 0.25, SMLL -1, 3 s"
+    assert second.startswith(f"{'━' * 5}{' ' * 15} 1/4, 3 min left\r\033[Kpark, HSVLMC, seed 1: failed: xxx")
+    assert len(second.partition("\033[K")[2]) == 59
+    assert last == f"{'━' * 10}{' ' * 10} 2/4\r\033[K"
+
+
 def test_numbers_are_checked(command):
     assert command("--repeats", 0)[0] == 2
     assert command("--jobs", 0)[0] == 2

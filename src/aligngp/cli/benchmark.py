@@ -18,6 +18,9 @@ from aligngp.cli.options import Debug, Force, Quiet
 from aligngp.errors import SettingError
 from aligngp.progress import duration
 
+_LINE_START = "\r\033[K"
+"""Goes to the line's beginning and wipes it."""
+
 
 class What(StrEnum):
     """What the command makes."""
@@ -145,11 +148,9 @@ def _progress(quiet: bool) -> Iterator[Any]:
             return
         width = shutil.get_terminal_size().columns - 1
         filled = int(20 * done / total)
-        print(
-            f"\r\033[K{line[:width]}\n{'━' * filled}{' ' * (20 - filled)} {state}"[: 2 * width], end="", file=sys.stderr
-        )
-        sys.stderr.flush()
+        bar = f"{'━' * filled}{' ' * (20 - filled)} {state}"
+        print(f"{_LINE_START}{line[:width]}\n{bar[:width]}", end="", file=sys.stderr, flush=True)
 
     yield tell
     if terminal and not quiet:
-        print("\r\033[K", end="", file=sys.stderr, flush=True)
+        print(_LINE_START, end="", file=sys.stderr, flush=True)
