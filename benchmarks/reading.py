@@ -127,10 +127,12 @@ def time(found: Rows) -> str:
         numbers = np.array([len(own), *(sum(float(row[key]) for row in own) for key in ("seconds", "cpu_seconds"))])
         totals += numbers
         body.append((case, f"{numbers[0]:.0f}", f"{numbers[1] / 60:.1f}", f"{numbers[2] / 60:.1f}"))
+    groups = [values(seeds, "seconds").mean() for seeds in scores(found).values()]
     count, seconds, cpu = totals
     said = (
         f"All {count:.0f} fits together took {seconds / 3600:.1f} hours one after another, {cpu / 3600:.1f} hours of a "
-        "processor; loading data, scoring and figures come on top. With `--jobs 2` on two free cores it is about half."
+        f"processor; ten instances of every model and case in them take {sum(groups) * 10 / 3600:.1f} hours. Loading "
+        "data, scoring and figures come on top. With `--jobs 2` on two free cores it is about half."
     )
     return f"{said}\n\n" + rows.markdown(("case", "fits", "minutes", "processor minutes"), body)
 

@@ -200,6 +200,7 @@ def test_the_time_is_the_sum_of_the_rows():
     found += made("disk", "IMC", [1.0], seconds="", cpu_seconds="")
     text = reading.time(found)
     assert text.startswith("All 60 fits together took 2.0 hours one after another, 0.7 hours of a processor;")
+    assert f"in them take {10 * (90 + 180) / 3600:.1f} hours. " in text
     assert lines_of(text)[2:] == [["noisy", "40", "60.0", "40.0"], ["disk", "20", "60.0", "2.0"]]
 
 
