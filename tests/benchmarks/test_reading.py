@@ -197,7 +197,7 @@ def test_studies_have_a_line_for_every_level(monkeypatch):
 
 def test_the_time_is_the_sum_of_the_rows():
     found = made("noisy", "SOGP", [1.0] * 40) + made("disk", "auto", [1.0] * 20, seconds="180", cpu_seconds="6")
-    found += made("disk", "IMC", [1.0], seconds="", cpu_seconds="")
+    found += made("disk", "IMC", [""], seconds="", cpu_seconds="")
     text = reading.time(found)
     assert text.startswith("All 60 fits together took 2.0 hours one after another, 0.7 hours of a processor;")
     assert f"in them take {10 * (90 + 180) / 3600:.1f} hours. " in text
