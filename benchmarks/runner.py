@@ -1,5 +1,6 @@
 """What ``aligngp benchmark`` measures: cases, studies and models, by their names."""
 
+import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +11,10 @@ from aligngp.errors import SettingError
 from benchmarks import pool, rows, studies
 from benchmarks.accuracy import KEYS, wanted
 from benchmarks.cases import CASES
-from benchmarks.models import MODELS, THE_PAPERS_FOUR
+from benchmarks.models import BOTORCH, MODELS, THE_PAPERS_FOUR
+from benchmarks.peers import environment
 
 ROWS = rows.RESULTS / "accuracy.csv"
-run = pool.run
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,19 @@ def names(option: str, given: Iterable[str], groups: Mapping[str, Sequence[str]]
     if not chosen:
         raise SettingError(f"--{option}: expected a name, got nothing. Name some of {listed([*groups, *known])}.")
     return [name for name in known if name in chosen]
+
+
+def run(todo: Sequence[Mapping[str, Any]], out: Path, jobs: int, tell: pool.Tell) -> None:
+    """Measure rows in ``jobs`` processes and append each when it is there."""
+    if any(row["model"] in BOTORCH for row in todo):
+        try:
+            environment.ensure("torch")  # once, before several workers would make it at the same time
+        except subprocess.CalledProcessError as error:
+            raise pool.WorkerError(
+                f"benchmark: BoTorch's environment could not be made: pip ended with code {error.returncode}, what it "
+                "said stands above. Name the models without BoTorch's: --models ..."
+            ) from error
+    pool.run(todo, out, jobs, tell)
 
 
 def missing(out: Path, todo: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -203,6 +203,24 @@ def test_a_fault_in_a_worker_is_told_with_the_row(monkeypatch):
         Process().measure({"case": "small", "model": "SOGP", "seed": 4, "iterations": ""})
 
 
+def test_botorchs_environment_is_made_once_before_the_workers_start(stand_in, monkeypatch, tmp_path):
+    made = []
+    monkeypatch.setattr(runner.environment, "ensure", lambda peer: made.append((peer, len(StandIn.made))))
+    todo = planned(["small"], ["SOGP"], 2, None, print)
+    runner.run(todo, tmp_path / "rows.csv", 2, lambda *_: None)
+    assert made == []
+    before = len(StandIn.made)
+    runner.run([{**row, "model": "BoTorch imputation"} for row in todo], tmp_path / "rows.csv", 2, lambda *_: None)
+    assert made == [("torch", before)] and len(StandIn.made) == before + 2
+
+    def fails(peer):
+        raise subprocess.CalledProcessError(3, ["pip"])
+
+    monkeypatch.setattr(runner.environment, "ensure", fails)
+    with pytest.raises(WorkerError, match=r"BoTorch's environment could not be made: pip ended with code 3.*--models"):
+        runner.run([{**todo[0], "model": "BoTorch imputation"}], tmp_path / "rows.csv", 2, lambda *_: None)
+
+
 # ---- the command --------------------------------------------------------------------------------------------------
 
 
