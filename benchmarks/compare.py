@@ -34,6 +34,17 @@ def values(seeds: Seeds, key: str) -> np.ndarray:
     return np.array([float(row[key]) for row in seeds.values()])
 
 
+def of_shared_seeds(found: Scores, cases: Iterable[str], models: Iterable[str]) -> Scores:
+    """Return of every model the seeds that all cases have in which it was measured, so that cases can be compared."""
+    result = {}
+    for model in models:
+        there = {case: found[case, model] for case in cases if (case, model) in found}
+        seeds = set.intersection(*(set(one) for one in there.values())) if there else set()
+        for case, one in there.items():
+            result[case, model] = {seed: row for seed, row in one.items() if seed in seeds}
+    return {key: one for key, one in result.items() if one}
+
+
 def variances(found: Iterable[Mapping[str, str]], older: Iterable[Mapping[str, str]] = ()) -> Variances:
     """Return nu_g0 over the seeds; HSVLMC's of the toy cases from older rows (toys.csv), where these have none."""
     result: dict[tuple[str, str], dict[str, float]] = {}

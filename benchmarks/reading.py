@@ -7,7 +7,7 @@ import numpy as np
 from benchmarks import overview, rows, studies
 from benchmarks.cases import CASES
 from benchmarks.cases.published import PUBLISHED
-from benchmarks.compare import LEVEL, Pair, Rows, Scores, pair, scores, values, variances
+from benchmarks.compare import LEVEL, Pair, Rows, Scores, of_shared_seeds, pair, scores, values, variances
 from benchmarks.models import MODELS, VARIANTS
 from benchmarks.overview import TITLES, cases
 
@@ -86,10 +86,10 @@ def learned(found: Rows) -> str:
 
 
 def impacts(found: Rows) -> str:
-    """Return a table of the scores at every level of each study."""
-    table = scores(found)
+    """Return a table of the scores at every level of each study, of the seeds that all levels have."""
     parts = []
     for study in studies.STUDIES:
+        table = of_shared_seeds(scores(found), tuple(study.levels.values()), studies.MODELS)
         body = []
         for label, case in study.levels.items():
             for key, title in TITLES.items():

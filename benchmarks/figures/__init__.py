@@ -7,7 +7,7 @@ from typing import Any
 from aligngp.plots.canvas import pyplot
 from benchmarks import rows, studies
 from benchmarks.cases import CASES
-from benchmarks.compare import Scores, Variances, scores, variances
+from benchmarks.compare import Scores, Variances, of_shared_seeds, scores, variances
 from benchmarks.figures import boxes, fits, single
 
 TOYS = ("noisy", "park")
@@ -42,8 +42,10 @@ def from_rows(found: Scores, learned: Variances) -> dict[str, Any]:
     drawn = {}
     for name, (title, levels, models) in groups.items():
         there = {label: case for label, case in levels.items() if _there(found, case)}
+        study = name.startswith("study_")
+        shown = of_shared_seeds(found, tuple(there.values()), models) if study else found
         if there:
-            drawn[name] = boxes.boxes(found, there, title, models, shared=name.startswith("study_"))
+            drawn[name] = boxes.boxes(shown, there, title, models, shared=study)
     return drawn | ({"nu_g0": single.violins(learned)} if learned else {})
 
 

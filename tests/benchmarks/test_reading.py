@@ -187,8 +187,8 @@ def test_studies_have_a_line_for_every_level(monkeypatch):
     table = lines_of(text)
     assert text.startswith("Impact of it\n")
     assert [line[:4] for line in table[2:]] == [
-        ["4", "SMSE", "2", "2.000 ± 1.000"],
-        ["", "SMLL", "2", "0.50 ± 0.50"],
+        ["4", "SMSE", "1", "1.000 ± 0.000"],  # of seed 0 alone, which both levels have
+        ["", "SMLL", "1", "0.00 ± 0.00"],
         ["8", "SMSE", "1-3", "0.500 ± 0.000"],
         ["", "SMLL", "1-3", "0.00 ± 0.00"],
     ]
