@@ -117,12 +117,13 @@ def settings(
     if model in PAPER or model in VARIANTS:
         keywords |= instance.paper
     if model in VARIANTS:
-        keywords |= VARIANTS[model](instance)
+        model, own = VARIANTS[model]
+        keywords |= own(instance)
     if model not in ALONE:
         learned = {task: agp.Learned() for task in instance.mappings}
         mappings = learned if model == "auto, no mapping" else instance.mappings
         keywords |= {"common": instance.common, "mappings": mappings}
-    return keywords, PAPER.get("HSVLMC" if model in VARIANTS else model, agp.AlignedGP)
+    return keywords, PAPER.get(model, agp.AlignedGP)
 
 
 def fit_botorch(

@@ -42,7 +42,7 @@ def long(weight: Settings | None) -> Settings:
     return lambda instance: {"initial_mapping_lengthscale": 1.0, **(weight(instance) if weight else {})}
 
 
-VARIANTS: dict[str, Settings] = {
+WEIGHTED: dict[str, Settings] = {
     "HSVLMC-KL/ND": share,
     "HSVLMC-KL0": nothing,
     "HSVLMC-l1": long(None),
@@ -50,6 +50,11 @@ VARIANTS: dict[str, Settings] = {
     "HSVLMC-l1-KL0": long(nothing),
 }
 """HSVLMC with something else than the paper's weight and lengthscale."""
+VARIANTS: dict[str, tuple[str, Settings]] = {
+    **{name: ("HSVLMC", settings) for name, settings in WEIGHTED.items()},
+    "HSVLMC-EM-l1": ("HSVLMC-EM", long(None)),
+}
+"""A model of the paper with settings that differ."""
 OURS = ("auto", "auto, no mapping", "exact GP")
 """agp.AlignedGP with its defaults: with the case's prior mapping, with agp.Learned(), on the target task alone."""
 BOTORCH = {"BoTorch heterogeneous": "heterogeneous", "BoTorch imputation": "imputation"}

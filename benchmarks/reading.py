@@ -8,7 +8,7 @@ from benchmarks import overview, rows, studies
 from benchmarks.cases import CASES
 from benchmarks.cases.published import PUBLISHED
 from benchmarks.compare import LEVEL, Pair, Rows, Scores, of_shared_seeds, pair, scores, values, variances
-from benchmarks.models import MODELS, VARIANTS
+from benchmarks.models import MODELS, WEIGHTED
 from benchmarks.overview import TITLES, cases
 
 CLAIMS = {
@@ -19,7 +19,7 @@ CLAIMS = {
     "HSVLMC is better than HSVLMC-g0": ("HSVLMC", "HSVLMC-g0"),
 }
 """What the paper says, as (better, worse)."""
-WEIGHTS = ("HSVLMC", *VARIANTS)
+WEIGHTS = ("HSVLMC", *WEIGHTED)
 MARKS = {"yes": " ▼", "no": " ▲", "open": "", "none": " ?"}
 DEFAULT, RIVALS = "auto", tuple(model for model in MODELS if model not in ("auto", "auto, no mapping"))
 

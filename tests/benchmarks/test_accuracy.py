@@ -271,3 +271,38 @@ def test_botorch_learns_a_shared_function_in_the_datas_units(worker, tmp_path, m
 def test_botorch_says_what_is_wrong(worker):
     with pytest.raises(ArithmeticError, match="model must be one of heterogeneous, imputation; it is 'other'"):
         worker.ask({"model": "other", "file": "", "features": [[0]], "seed": 0})
+
+
+# ---- variants of the paper's models -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model, base, own",
+    [
+        ("HSVLMC-KL/ND", "hsvlmc", {"mapping_kl_weight": 1.0 / 3.0}),  # 3 rows, one common column
+        ("HSVLMC-KL0", "hsvlmc", {"mapping_kl_weight": 0.0}),
+        ("HSVLMC-l1", "hsvlmc", {"initial_mapping_lengthscale": 1.0}),
+        ("HSVLMC-l1-KL/ND", "hsvlmc", {"initial_mapping_lengthscale": 1.0, "mapping_kl_weight": 1.0 / 3.0}),
+        ("HSVLMC-EM-l1", "hsvlmc_em", {"initial_mapping_lengthscale": 1.0}),
+    ],
+)
+def test_variants_change_what_their_names_say(model, base, own):
+    keywords, make = accuracy.settings(small(0), model, 4, None)
+    plain, _ = accuracy.settings(small(0), {"hsvlmc": "HSVLMC", "hsvlmc_em": "HSVLMC-EM"}[base], 4, None)
+    assert make is getattr(agp.paper, base)
+    assert keywords == {**plain, **own}
+
+
+@pytest.mark.filterwarnings("ignore::aligngp.errors.AligngpWarning")  # three rows
+def test_rows_of_the_papers_models_say_what_was_learned(monkeypatch):
+    monkeypatch.setattr(accuracy, "CASES", {"small": small})
+    row = measured("HSVLMC-l1-KL/ND", seed=1, iterations=3)
+    case = small(1)
+    gp = agp.paper.hsvlmc(
+        **{"common": "coarse", "mappings": case.mappings, "num_inducing": 7, "max_iterations": 3, "seed": 1},
+        **{"progress": False, "mapping_kl_weight": 1.0 / 3.0, "initial_mapping_lengthscale": 1.0},
+    )
+    gp.fit({name: agp.Task(*table, names=list(case.names[name])) for name, table in case.tasks.items()})
+    assert row["steps"] == 3
+    assert float(row["nu_g0"]) == pytest.approx(agp.parameters.resolve(gp.model).mappings[0].prior_variance, rel=1e-5)
+    assert measured("SOGP", iterations=2)["nu_g0"] == "" and measured("auto")["steps"] == ""
