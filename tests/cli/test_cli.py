@@ -13,7 +13,7 @@ from aligngp.cli import app
 from aligngp.data.files import read_table
 from aligngp.job import SCHEMA, read_job
 
-COMMANDS = ("init", "fit", "predict", "report", "serve", "demo", "schema", "version")
+COMMANDS = ("init", "fit", "predict", "report", "serve", "demo", "benchmark", "schema", "version")
 
 
 def test_help_lists_the_commands():

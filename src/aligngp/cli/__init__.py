@@ -7,6 +7,7 @@ from importlib.metadata import version as installed
 
 import typer
 
+from aligngp.cli.benchmark import benchmark
 from aligngp.cli.demo import demo
 from aligngp.cli.fit import fit
 from aligngp.cli.init import init
@@ -23,7 +24,7 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
 )
-for _command in (init, fit, predict, report, serve, demo):
+for _command in (init, fit, predict, report, serve, demo, benchmark):
     app.command()(_command)
 
 
