@@ -3,11 +3,14 @@
 from collections.abc import Callable
 
 from benchmarks.cases import (
+    airfoil,
     airfoil_phasta,
+    disk,
     lossless,
     noisy,
     park,
     park_rotated,
+    rotor_fea,
     sarcos_a,
     sarcos_b,
     supernova,
@@ -20,7 +23,10 @@ CASES: dict[str, Callable[[int], Instance]] = {
     "park": park.draw,
     "park_rotated": park_rotated.draw,
     "supernova": supernova.draw,
+    "airfoil": airfoil.draw,
+    "disk": disk.draw,
     "airfoil_phasta": airfoil_phasta.draw,
+    "rotor_fea": rotor_fea.draw,
     "lossless": lossless.draw,
     "unrelated": unrelated.draw,
     "sarcos_b": sarcos_b.draw,
