@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from benchmarks.cases.files import SAMPLES
-from benchmarks.simulators.airfoil import panels, samples, shape
+from benchmarks.simulators.airfoil import panels, samples, shape, xfoil
+from benchmarks.simulators.table import SimulationError
 
 from benchmarks import rows
 
@@ -159,3 +160,27 @@ def test_the_low_fidelity_knows_three_components():
     assert set(samples.LOW_INPUTS) == set(row)
     assert samples.low(row) == samples.low(whole)
     assert samples.low(whole | {"pc1": 0.6})["lift"] > samples.low(row)["lift"]  # more camber, more lift
+
+
+@pytest.mark.skipif(bool(xfoil.missing_tools()), reason=f"not installed: {', '.join(xfoil.missing_tools())}")
+def test_xfoil_gives_the_committed_answers_again():
+    table = rows.read(SAMPLES / "airfoil_xfoil.csv")
+    for row in table[2:4]:
+        assert row["status"] == "ok"
+        assert xfoil.lift(row)["lift"] == pytest.approx(float(row["lift"]), abs=2e-4)
+
+
+def test_a_run_of_xfoil_without_a_polar_is_a_failed_one(monkeypatch):
+    monkeypatch.setattr(xfoil.subprocess, "run", lambda *arguments, **settings: None)
+    with pytest.raises(SimulationError, match="XFOIL did not converge"):
+        xfoil.lift(dict.fromkeys(shape.INPUTS, 0.0))
+
+
+def test_the_comparison_uses_what_came_out_well_in_both(monkeypatch):
+    high = [
+        {"row": str(i), "lift": y, "status": s} for i, (y, s) in enumerate([("1.0", "ok"), ("", "no"), ("2.0", "ok")])
+    ]
+    monkeypatch.setattr(xfoil.rows, "read", lambda path: high)
+    theirs = [{"row": str(i), "lift": y, "status": "ok"} for i, y in enumerate(("0.9", "5.0", "1.7", "3.0"))]
+    said = xfoil.comparison(theirs)
+    assert said.startswith("2 rows") and "mean +0.2000" in said and "largest 0.3000" in said
