@@ -10,6 +10,7 @@ from benchmarks.cases import (
     airfoil,
     airfoil_phasta,
     disk,
+    exhaust,
     lossless,
     park,
     park_rotated,
@@ -28,7 +29,7 @@ from aligngp.datasets import park_low
 NEEDS_DATA = {"sarcos_a": ("sarcos", "sarcos_test.npz"), "sarcos_b": ("sarcos", "sarcos_test.npz")}
 NEEDS_DATA["airfoil_phasta"] = ("airfoil_phasta", "airfoil_phasta.csv.gz")
 NEEDS_DATA["rotor_fea"] = ("rotor_fea", "impeller_stage4_20d.csv.gz")
-SMALL_SAMPLES = ("airfoil", "disk", "rotor_fea")
+SMALL_SAMPLES = ("airfoil", "disk", "exhaust", "rotor_fea")
 """Cases whose instances draw from so few rows that two of them may share some."""
 
 
@@ -61,6 +62,7 @@ def rows_of(X):
         ("supernova", {"high": (5, 3), "low": (1000, 2)}, 499),
         ("airfoil", {"high": (4, 6), "low": (1000, 3)}, 300),
         ("disk", {"high": (8, 6), "low": (300, 3)}, 100),
+        ("exhaust", {"fine": (10, 14), "coarse": (200, 6)}, 20),
         ("airfoil_phasta", {"fine": (4, 4), "coarse": (300, 2)}, 196),
         ("rotor_fea", {"fourth": (10, 20), "first": (100, 7)}, 58),
         ("lossless", {"target": (8, 5), "source": (100, 2)}, 500),
@@ -209,7 +211,7 @@ def test_sarcos_tasks_have_their_torques_and_inputs(arm):
 
 # ---- the simulated ones -------------------------------------------------------------------------------------------
 
-CARDS = {"airfoil": airfoil, "disk": disk}
+CARDS = {"airfoil": airfoil, "disk": disk, "exhaust": exhaust}
 
 
 @pytest.mark.parametrize("name", CARDS)
