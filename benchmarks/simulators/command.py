@@ -39,7 +39,7 @@ def run(name: str, description: str | None, files: Mapping[str, File], arguments
     )
     parser.add_argument("what", nargs="*", metavar="FILE", help=f"of {', '.join(files)} (default: all)")
     parser.add_argument("--rows", nargs="*", default=[], metavar="FILE=N", help="sizes other than the committed ones")
-    parser.add_argument("--jobs", type=int, default=1, help="runs at once (default 1)")
+    parser.add_argument("--jobs", type=int, help="runs at once (default 1, or what joblib.parallel_config says)")
     parser.add_argument("--again", action="store_true", help="compute rows anew that failed")
     parser.add_argument("--out", type=Path, default=SAMPLES, help="folder of the files (the cases' data)")
     options = parser.parse_args(arguments)

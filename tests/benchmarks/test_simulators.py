@@ -1,5 +1,6 @@
 """What all simulators share: designs, files that are continued, failures, other backends, Sobol indices."""
 
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -195,6 +196,22 @@ def test_the_command_fills_what_it_is_asked_for(tmp_path, capsys):
     assert command.run("toy", "A toy.", FILES, ["--rows", "good=6", *out]) == 1
     assert len(rows.read(tmp_path / "new" / "toy_good.csv")) == 6
     assert "toy_bad.csv: 4 rows, 1 of them not well" in capsys.readouterr().out
+
+
+def test_the_command_can_be_handed_to_another_backend(tmp_path):
+    seen = set()
+
+    def where(row):
+        seen.add(threading.current_thread())
+        return product(row)
+
+    file = replace(FILES["good"], prepare=lambda: where)
+    with parallel_config(backend="threading", n_jobs=2):
+        assert command.run("toy", "A toy.", {"good": file}, ["--out", str(tmp_path)]) == 0
+    assert threading.main_thread() not in seen
+    seen.clear()
+    assert command.run("toy", "A toy.", {"good": file}, ["--out", str(tmp_path / "again")]) == 0
+    assert seen == {threading.main_thread()}
 
 
 def test_a_file_whose_solver_is_not_installed_is_left_out_and_said(tmp_path, capsys):

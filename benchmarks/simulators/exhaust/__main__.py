@@ -31,7 +31,7 @@ FILES = {
         NEEDS,
     ),
     "fine": command.File(samples.fine_design, lambda: from_nominal(FINE_LEVEL), OUTPUTS, 60, needs=NEEDS),
-    "coarse": command.File(samples.coarse_design, lambda: from_nominal(COARSE_LEVEL), OUTPUTS, 220, needs=NEEDS),
+    "coarse": command.File(samples.coarse_design, lambda: from_nominal(COARSE_LEVEL), OUTPUTS, 280, needs=NEEDS),
 }
 
 
