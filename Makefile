@@ -101,7 +101,7 @@ constraints:  ## write constraints.txt anew from the newest versions that fit to
 	$(CHECK_PYTHON)
 	@rm -rf $(VENV)-constraints
 	@$(PYTHON) -m venv $(VENV)-constraints
-	@$(VENV)-constraints/bin/python $(PIP_INSTALL) -e ".[dev,docs]"
+	@$(VENV)-constraints/bin/python $(PIP_INSTALL) -e ".[dev,docs,simulators]"
 	@grep '^#' constraints.txt > $(VENV)-constraints/pins
 	@$(VENV)-constraints/bin/python -m pip freeze --exclude-editable | awk -F == '/^[A-Za-z0-9._-]+==/ \
 		{name = tolower($$1); gsub(/[-_.]+/, "-", name); print name "==" $$2}' | LC_ALL=C sort >> $(VENV)-constraints/pins

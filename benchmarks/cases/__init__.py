@@ -3,11 +3,15 @@
 from collections.abc import Callable
 
 from benchmarks.cases import (
+    airfoil,
     airfoil_phasta,
+    disk,
+    exhaust,
     lossless,
     noisy,
     park,
     park_rotated,
+    rotor_fea,
     sarcos_a,
     sarcos_b,
     supernova,
@@ -20,7 +24,11 @@ CASES: dict[str, Callable[[int], Instance]] = {
     "park": park.draw,
     "park_rotated": park_rotated.draw,
     "supernova": supernova.draw,
+    "airfoil": airfoil.draw,
+    "disk": disk.draw,
+    "exhaust": exhaust.draw,
     "airfoil_phasta": airfoil_phasta.draw,
+    "rotor_fea": rotor_fea.draw,
     "lossless": lossless.draw,
     "unrelated": unrelated.draw,
     "sarcos_b": sarcos_b.draw,

@@ -1,11 +1,25 @@
 """The benchmark's cases against published check values, hand-made formulas and the data's own statistics."""
 
+import csv
 import hashlib
 
 import numpy as np
 import pytest
-from benchmarks.cases import CASES, airfoil_phasta, lossless, park, park_rotated, sarcos, supernova, unrelated
-from benchmarks.cases.files import DataMissingError, data_file
+from benchmarks.cases import (
+    CASES,
+    airfoil,
+    airfoil_phasta,
+    disk,
+    exhaust,
+    lossless,
+    park,
+    park_rotated,
+    rotor_fea,
+    sarcos,
+    supernova,
+    unrelated,
+)
+from benchmarks.cases.files import SAMPLES, DataMissingError, data_file
 from benchmarks.cases.instance import streams
 from benchmarks.cases.published import PUBLISHED
 from scipy.stats import spearmanr
@@ -14,6 +28,9 @@ from aligngp.datasets import park_low
 
 NEEDS_DATA = {"sarcos_a": ("sarcos", "sarcos_test.npz"), "sarcos_b": ("sarcos", "sarcos_test.npz")}
 NEEDS_DATA["airfoil_phasta"] = ("airfoil_phasta", "airfoil_phasta.csv.gz")
+NEEDS_DATA["rotor_fea"] = ("rotor_fea", "impeller_stage4_20d.csv.gz")
+SMALL_SAMPLES = ("airfoil", "disk", "exhaust", "rotor_fea")
+"""Cases whose instances draw from so few rows that two of them may share some."""
 
 
 def skip_without(case, name):
@@ -43,7 +60,11 @@ def rows_of(X):
         ("park", {"high": (6, 4), "low": (100, 2)}, 1000),
         ("park_rotated", {"high": (6, 4), "low": (100, 2)}, 1000),
         ("supernova", {"high": (5, 3), "low": (1000, 2)}, 499),
+        ("airfoil", {"high": (4, 6), "low": (1000, 3)}, 300),
+        ("disk", {"high": (8, 6), "low": (300, 3)}, 100),
+        ("exhaust", {"fine": (10, 14), "coarse": (200, 6)}, 20),
         ("airfoil_phasta", {"fine": (4, 4), "coarse": (300, 2)}, 196),
+        ("rotor_fea", {"fourth": (10, 20), "first": (100, 7)}, 58),
         ("lossless", {"target": (8, 5), "source": (100, 2)}, 500),
         ("unrelated", {"target": (12, 3), "source": (100, 2)}, 500),
         ("sarcos_b", {"tau4": (50, 21), "tau7": (50, 16)}, 4449),
@@ -66,7 +87,8 @@ def test_a_case_is_what_it_says_and_its_seed_decides_everything(name, sizes, tes
         # no training row of any task is a test row
         assert not rows_of(one.tasks[task][0]) & rows_of(one.test[task][0])
     target = one.targets[0]
-    assert not rows_of(one.tasks[target][0]) & rows_of(other.tasks[target][0])
+    shared = rows_of(one.tasks[target][0]) & rows_of(other.tasks[target][0])
+    assert len(shared) < len(one.tasks[target][0]) if name in SMALL_SAMPLES else not shared
     mapping = one.mappings.get(target)
     if isinstance(mapping, list):
         assert mapping == list(one.names[one.common]) == one.shared_columns(target)
@@ -185,6 +207,68 @@ def test_sarcos_tasks_have_their_torques_and_inputs(arm):
     # the two tasks of sarcos_b share no row
     distances = np.linalg.norm(b.tasks["tau7"][0][:, None] - sarcos.project(b.tasks["tau4"][0])[None], axis=-1)
     assert distances.min() > 1e-9
+
+
+# ---- the simulated ones -------------------------------------------------------------------------------------------
+
+CARDS = {"airfoil": airfoil, "disk": disk, "exhaust": exhaust}
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_a_data_card_names_the_files_that_are_there(name):
+    card = (SAMPLES / f"{name}.md").read_text()
+    committed = sorted(path.name for path in SAMPLES.glob(f"{name}_*.csv"))
+    assert len(committed) >= 2
+    for file in committed:
+        digest = hashlib.sha256((SAMPLES / file).read_bytes()).hexdigest()
+        assert f"`{file}` sha256 {digest}" in card
+        lines = (SAMPLES / file).read_text().splitlines()
+        total, bad = len(lines) - 1, sum(not line.endswith(",ok") for line in lines[1:])
+        if "status" in lines[0]:
+            assert f"| `{file}` | {total} | {bad} |" in card
+    assert f"python -m benchmarks.simulators.{name}" in card
+
+
+@pytest.mark.parametrize(("name", "task", "output"), [("disk", "high", "displacement"), ("airfoil", "low", "lift")])
+def test_a_simulated_case_has_the_rows_of_its_sample(name, task, output):
+    case = CARDS[name].draw(1)
+    with (SAMPLES / f"{name}_{task}.csv").open(newline="") as file:
+        known = {
+            tuple(float(row[column]) for column in case.names[task]): float(row[output])
+            for row in csv.DictReader(file)
+            if row["status"] == "ok"
+        }
+    for X, y in (case.tasks[task], case.test[task]):
+        np.testing.assert_array_equal(y, [known[tuple(x)] for x in X])
+
+
+def test_the_airfoil_takes_more_target_rows():
+    few, more, many = (airfoil.draw(2, rows=rows) for rows in (4, 8, 16))
+    assert [len(case.tasks["high"][1]) for case in (few, more, many)] == [4, 8, 16]
+    assert rows_of(few.tasks["high"][0]) < rows_of(more.tasks["high"][0]) < rows_of(many.tasks["high"][0])
+    for case in (more, many):
+        np.testing.assert_array_equal(case.tasks["low"][0], few.tasks["low"][0])
+        np.testing.assert_array_equal(case.test["high"][0], few.test["high"][0])
+
+
+def test_impellers_are_the_published_ones():
+    for name in ("impeller_stage1_7d.csv.gz", "impeller_stage4_20d.csv.gz"):
+        skip_without("rotor_fea", name)
+    found = rotor_fea.impellers()
+    assert {name: X.shape for name, (X, _) in found.items()} == {"fourth": (1525, 20), "first": (158, 7)}
+    # the inputs that the mapping joins are the strongest of either part, in the same direction
+    for name, strength in (("fourth", -0.98), ("first", -0.83)):
+        X, y = found[name]
+        ranks = np.array([spearmanr(column, y).statistic for column in X.T])
+        strongest = np.abs(ranks).argmax()
+        assert rotor_fea.NAMES[name][strongest] == rotor_fea.STRONGEST[name]
+        assert ranks[strongest] == pytest.approx(strength, abs=5e-3)
+    case = rotor_fea.draw(0)
+    assert not case.shared_columns("fourth")
+    affine, X = case.mappings["fourth"], case.tasks["fourth"][0]
+    mapped = X @ affine.A.T + affine.b
+    np.testing.assert_array_equal(mapped[:, 1], X[:, 9])
+    np.testing.assert_array_equal(np.delete(mapped, 1, axis=1), 0.5)
 
 
 # ---- the others ---------------------------------------------------------------------------------------------------
