@@ -7,7 +7,6 @@ class of the list below: a file can build these and nothing else.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -22,6 +21,7 @@ import numpy as np
 import paramax
 
 from aligngp.data.atomic import replacing
+from aligngp.data.sealed import WRONG_CHECKSUM, BrokenSeal, NotSealed, seal, text_of, unseal
 from aligngp.ensemble import Ensemble
 from aligngp.ensemble.forms import Form, Prior, Term
 from aligngp.ensemble.members import Member
@@ -38,7 +38,6 @@ from aligngp.mappings.gaussian import EmbeddedGP, ResidualGP
 from aligngp.parameters import Positive, Triangular
 
 FORMAT = 1
-_DESCRIPTION, _DIGEST = "aligngp", "sha256"
 _CLASSES: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
@@ -101,38 +100,37 @@ def decode(
 
 def write(path: str | os.PathLike[str], description: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
     """Write a model file: complete under its final name, or not at all."""
-    from safetensors.numpy import save
-
     target = Path(path)
     if not target.parent.is_dir():
         raise ModelFileError(f"{target}: cannot write, the folder {target.parent} does not exist. Make it first.")
     if target.is_dir():
         raise ModelFileError(f"{target}: cannot write, this is a folder. Name a file.")
     text = json.dumps({"format": FORMAT, "aligngp": version("aligngp"), **description}, allow_nan=False)
-    content = save(tensors, metadata={_DESCRIPTION: text, _DIGEST: _digest(text, tensors)})
+    content = seal(text, tensors)
     with replacing(target) as file:
         file.write(content)
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Read a model file; whatever is wrong with it is one clear error."""
-    from safetensors import SafetensorError, safe_open
-
     source = Path(path)
     if not source.is_file():
         raise ModelFileError(f"{source}: there is no such file. Expected one that gp.save(...) wrote.")
     try:
-        with safe_open(source, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            header = _header(source, metadata)
-            tensors = {name: file.get_tensor(name) for name in file.keys()}
-    except SafetensorError as error:
+        header = _header(source, text_of(source))
+        _, tensors = unseal(source)
+    except NotSealed:
+        raise ModelFileError(
+            f"{source}: a safetensors file, but not of aligngp. Expected one that gp.save(...) wrote."
+        ) from None
+    except BrokenSeal as error:
+        if str(error) == WRONG_CHECKSUM:
+            told = "its contents are not those that were saved (wrong checksum)"
+            raise ModelFileError(f"{source}: {told}. {_SAVE_AGAIN}") from error
         raise ModelFileError(
             f"{source}: not a complete aligngp model file ({error}). It may be truncated or of another program. "
             f"{_SAVE_AGAIN}"
         ) from error
-    if metadata.get(_DIGEST) != _digest(metadata[_DESCRIPTION], tensors):
-        raise ModelFileError(f"{source}: its contents are not those that were saved (wrong checksum). {_SAVE_AGAIN}")
     return header, tensors
 
 
@@ -149,12 +147,10 @@ def reading(path: str | os.PathLike[str]) -> Iterator[None]:
         ) from error
 
 
-def _header(source: Path, metadata: Mapping[str, str]) -> dict[str, Any]:
+def _header(source: Path, text: str) -> dict[str, Any]:
     """Return the description of a file whose format this version reads."""
-    if _DESCRIPTION not in metadata:
-        raise ModelFileError(f"{source}: a safetensors file, but not of aligngp. Expected one that gp.save(...) wrote.")
     try:
-        header = json.loads(metadata[_DESCRIPTION])
+        header = json.loads(text)
         found = header["format"]
         if not isinstance(found, int) or found < 1:
             raise ValueError(f"format {found!r}")
@@ -166,16 +162,6 @@ def _header(source: Path, metadata: Mapping[str, str]) -> dict[str, Any]:
             f"{version('aligngp')}, which reads formats up to {FORMAT}. Install a newer aligngp."
         )
     return header
-
-
-def _digest(text: str, tensors: Mapping[str, np.ndarray]) -> str:
-    """Return a checksum of the description and of every tensor with its name, type and shape."""
-    digest = hashlib.sha256(text.encode())
-    for name in sorted(tensors):
-        tensor = tensors[name]
-        digest.update(f"\n{name} {tensor.dtype.str} {tensor.shape}\n".encode())
-        digest.update(np.ascontiguousarray(tensor).data if tensor.size else b"")
-    return digest.hexdigest()
 
 
 def _foreign(name: str, leaves: list[Any], kernel: Any) -> Foreign:
