@@ -25,6 +25,7 @@ STREAMED_ABOVE = 2**28
 """Bytes of a dataset's values in memory (8 a number) above which it is streamed unless told otherwise."""
 LARGEST_GROUP = 2**28
 """Most bytes of the values of one row group that are held: what bounds the memory, whatever the number of rows."""
+_WHOLE, _PIECES, _PIECE = 2**26, 256, 2**16
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _WILD = re.compile(r"[*?\[]")
 
@@ -90,19 +91,22 @@ class Dataset:
         return values
 
     def fingerprint(self) -> str:
-        """Return a checksum of the columns and of every file's name, size and footer.
+        """Return a checksum of the columns and of every file's name, size and contents.
 
-        A footer holds sizes, places and ranges of all column chunks: other data have another one, and reading it costs
-        nothing.
+        Of a file of more than 64 MiB it is the footer, which holds sizes, places and ranges of all column chunks, and
+        pieces from all over the file: another table has others, and the whole need not be read.
         """
         digest = hashlib.sha256(repr(self.columns).encode())
         for file in self.files:
             with opened_bytes(file, self.task) as source:
                 size = source.seek(0, os.SEEK_END)
+                digest.update(f"{Path(file).name} {size}".encode())
                 source.seek(max(0, size - 8))
-                length = int.from_bytes(source.read(8)[:4], "little")
-                source.seek(max(0, size - 8 - length))
-                digest.update(f"{Path(file).name} {size}".encode() + source.read(length))
+                footer = 8 + int.from_bytes(source.read(8)[:4], "little")
+                starts = range(0, size, _PIECE if size <= _WHOLE else max(_PIECE, size // _PIECES))
+                for start, length in (*((start, _PIECE) for start in starts), (max(0, size - footer), footer)):
+                    source.seek(start)
+                    digest.update(source.read(min(length, LARGEST_GROUP)))
         return digest.hexdigest()
 
 

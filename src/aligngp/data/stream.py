@@ -8,10 +8,11 @@ from seed and position alone, so that any position is found again without what s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -80,10 +81,21 @@ def combined(facts: Sequence[np.ndarray], sample: np.ndarray) -> Summary:
     return Summary(mean, spread, low, high, sample)
 
 
-def summarise(dataset: Dataset) -> Summary:
-    """Return the summary of a dataset from one pass over all rows."""
-    parts = [group_facts(dataset, group, chosen) for group, chosen in enumerate(sampled_rows(dataset))]
-    return combined([facts for facts, _ in parts], np.concatenate([rows for _, rows in parts]))
+def summarise(
+    dataset: Dataset, part: tuple[int, int] = (0, 1), add: Callable[[Any], Any] = lambda tree: tree
+) -> Summary:
+    """Return the summary of a dataset from one pass over all rows.
+
+    ``part`` (k, n) reads every n-th row group from k on, and ``add`` then adds up what n processes have found: every
+    place is filled by one of them, so the summary does not depend on how many there are.
+    """
+    chosen, width = sampled_rows(dataset), len(dataset.columns)
+    starts = np.cumsum([0, *map(len, chosen)])
+    facts, sample = np.zeros((len(chosen), 5, width)), np.zeros((starts[-1], width))
+    for group in range(part[0], len(chosen), part[1]):
+        facts[group], sample[starts[group] : starts[group + 1]] = group_facts(dataset, group, chosen[group])
+    facts, sample = add((facts, sample))
+    return combined(list(facts), sample)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from aligngp.data.parquet import STREAMED_ABOVE, Dataset, Parquet, open_dataset, opened
+from aligngp.data.processes import added, process_count, process_index
 from aligngp.data.stream import Stream, summarise
 
 if TYPE_CHECKING:
@@ -40,4 +41,4 @@ def summarised(dataset: Dataset, shards: int) -> Stream:
         "task %r: %d rows in %d row groups of %d files are streamed; one pass over them comes first",
         *(dataset.task, dataset.rows, len(dataset.groups), len(dataset.files)),
     )
-    return Stream(dataset, summarise(dataset), shards)
+    return Stream(dataset, summarise(dataset, (process_index(), process_count()), added), shards)

@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import equinox as eqx
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from aligngp.data.processes import added, as_of_first, process_count, process_index
 from aligngp.data.stream import Stream
 from aligngp.errors import SettingError
 from aligngp.parameters import as_array
@@ -34,7 +36,7 @@ class Devices:
 
     def shards(self, stream: Stream) -> Sequence[int] | None:
         """Return the shards of a stream that this process reads, None where it reads all."""
-        processes = jax.process_count()
+        processes = process_count()
         if self.mesh is None or processes == 1:
             return None
         if stream.shards % processes:
@@ -43,13 +45,13 @@ class Devices:
                 f"{stream.shards}. Pass agp.Parquet(..., shards={processes}), in a job file shards = {processes}."
             )
         each = stream.shards // processes
-        return range(jax.process_index() * each, (jax.process_index() + 1) * each)
+        return range(process_index() * each, (process_index() + 1) * each)
 
     def rows(self, local: np.ndarray) -> jax.Array:
         """Return rows (K, B, ...) of this process as part of those of all, spread over the devices."""
         if self.mesh is None:
             return jax.device_put(local)
-        self._check(local.shape[1] * jax.process_count())
+        self._check(local.shape[1] * process_count())
         return jax.make_array_from_process_local_data(self._sharding(), np.ascontiguousarray(local))
 
     def numbers(self, numbers: np.ndarray) -> jax.Array:
@@ -64,15 +66,16 @@ class Devices:
         if self.mesh is None:
             return tree
 
-        def copied(leaf: Any) -> Any:
-            if not isinstance(leaf, jax.Array | np.ndarray):
-                return leaf
-            if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-                return jax.random.wrap_key_data(copied(jax.random.key_data(leaf)))
-            known = np.asarray(leaf)
-            return jax.make_array_from_callback(known.shape, self._everywhere(), lambda index: known[index])
+        arrays, others = eqx.partition(tree, eqx.is_array)
+        keys = jax.tree.map(lambda leaf: jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key), arrays)
+        plain = jax.tree.map(lambda leaf, key: jax.random.key_data(leaf) if key else leaf, arrays, keys)
 
-        return jax.tree.map(copied, tree)
+        def copied(leaf: Any, key: bool) -> Any:
+            known = np.asarray(leaf)
+            made = jax.make_array_from_callback(known.shape, self._everywhere(), lambda index: known[index])
+            return jax.random.wrap_key_data(made) if key else made
+
+        return eqx.combine(jax.tree.map(copied, as_of_first(plain), keys), others)
 
     def local(self, tree: Any) -> Any:
         """Return a tree of copies, which every device has, as arrays of this process alone."""
@@ -86,11 +89,7 @@ class Devices:
 
     def added(self, stream: Stream, tree: Any) -> Any:
         """Return the sum of every process's part of a tree, where each has its own shards of a stream."""
-        if self.shards(stream) is None:
-            return tree
-        from jax.experimental.multihost_utils import process_allgather
-
-        return jax.tree.map(lambda leaf: as_array(np.sum(np.asarray(process_allgather(leaf)), axis=0)), tree)
+        return tree if self.shards(stream) is None else jax.tree.map(as_array, added(tree))
 
     def _sharding(self) -> NamedSharding:
         assert self.mesh is not None

@@ -25,6 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from aligngp.data.processes import check_together
 from aligngp.errors import AligngpWarning, TrainingError
 from aligngp.fit import posterior as q
 from aligngp.fit.adam import History
@@ -131,6 +132,7 @@ def train_natural(
     run = _Run(state, state)
     if checkpoints is not None:
         run = run.resumed(checkpoints)
+    check_together(run.done)
     run.state, batches, key = devices.everywhere((run.state, batches, key))
     shared = devices.everywhere((trainable, rest))
     step = replace(settings, iterations=1, learning_rate=1.0, window=1)

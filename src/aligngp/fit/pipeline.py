@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from aligngp.data.batches import resolve_batch_sizes
+from aligngp.data.processes import process_index
 from aligngp.data.stream import Stream
 from aligngp.data.tasks import TaskData
 from aligngp.errors import AligngpWarning, SettingError, TrainingError
@@ -310,7 +311,7 @@ def _checkpoints(
     scalers = [(one.mean, one.scale) for one in (*fit.frame.inputs, *fit.frame.outputs)]
     shards = [None if one is None else one.stream.shards for one in fit.streams]
     known = identity({**said, "shards": shards}, (scalers, fit.batches, fit.frame.training_outputs))
-    return Checkpoints(fit.long.checkpoint, known, writes=jax.process_index() == 0)
+    return Checkpoints(fit.long.checkpoint, known, writes=process_index() == 0)
 
 
 def _subset(batches: Sequence[TaskBatch], seed: int) -> tuple[TaskBatch, ...]:

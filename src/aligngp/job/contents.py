@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,27 +12,63 @@ from pathlib import Path
 from typing import Any
 
 from aligngp.data.files import missing_file, read_table
-from aligngp.data.tasks import Task, TaskSchema, read_inputs_and_output, read_tasks
-from aligngp.errors import AligngpWarning, DataError
+from aligngp.data.parquet import Parquet, is_dataset, open_dataset
+from aligngp.data.streamed import open_stream, whole_table
+from aligngp.data.tasks import Task, read_inputs_and_output, task_schema
+from aligngp.errors import DataError
 from aligngp.settings import Settings
 
 
 @dataclass(frozen=True)
 class Source:
-    """A task's table: its file, output column, input columns (default all others), known noise, Excel sheet."""
+    """A task's table: its file, output column, input columns (default all others), known noise, Excel sheet.
 
-    file: Path
+    ``stream`` and ``shards`` are those of :class:`aligngp.Parquet`.
+    """
+
+    file: Path | str
     output: str
     inputs: tuple[str, ...] | None = None
     noise: float | None = None
     sheet: str | None = None
+    stream: bool | None = None
+    shards: int | None = None
 
-    def read(self, task: str) -> Task:
+    def read(self, task: str) -> Task | Parquet:
         """Return the table as a task, its columns checked; an error names the file."""
+        if is_dataset(self.file) and self.sheet is None:
+            spec = self._parquet()
+            if open_stream(spec, task) is not None:
+                return spec
+            if not Path(self.file).is_file():
+                return Task(whole_table(spec, task), self.output, self.inputs, noise=self.noise)
+        elif self.stream is not None or self.shards is not None:
+            raise DataError(
+                f"{self.file}: stream and shards are for Parquet. Remove them, or write the table as Parquet."
+            )
         read = Task(read_table(self.file, self.sheet), self.output, self.inputs, noise=self.noise)
         with _of(self.file):
-            _schema(task, read)
+            task_schema(task, read)
         return read
+
+    def _parquet(self) -> Parquet:
+        return Parquet(self.file, self.output, self.inputs, None, self.noise, self.stream, self.shards or 1)
+
+    def checksum(self, task: str) -> str:
+        """Return a checksum of the contents; of Parquet by its footers, which tell other contents apart."""
+        if is_dataset(self.file):
+            return open_dataset(self._parquet(), task).fingerprint()
+        file = Path(self.file)
+        if not file.exists():
+            raise DataError(f"{missing_file(file)} Check the name and the folder.")
+        with file.open("rb") as opened:
+            return hashlib.file_digest(opened, "sha256").hexdigest()
+
+    def said(self, task: str) -> dict[str, Any]:
+        """Return all that is said of the table and its contents, for a checksum."""
+        plain = {name: value for name, value in dataclasses.asdict(self).items() if name not in ("stream", "shards")}
+        given = {name: getattr(self, name) for name in ("stream", "shards") if getattr(self, name) is not None}
+        return {**plain, **given, "file": self.checksum(task)}
 
 
 @dataclass(frozen=True)
@@ -55,14 +90,14 @@ class Job:
         """Return the keywords of AlignedGP."""
         return {"common": self.common, "mappings": dict(self.mappings) or None, **self.model}
 
-    def read(self) -> tuple[dict[str, Task], dict[str, Task]]:
+    def read(self) -> tuple[dict[str, Task | Parquet], dict[str, Task]]:
         """Return the tasks with their tables, and the test rows of those that have some; all of them checked."""
         tasks = {name: source.read(name) for name, source in self.tasks.items()}
         test = {}
         for name, source in self.test.items():
             test[name] = Task(read_table(source.file, source.sheet), source.output)
             with _of(source.file):
-                read_inputs_and_output(_schema(name, tasks[name]), test[name])
+                read_inputs_and_output(task_schema(name, tasks[name]), test[name])
         return tasks, test
 
     def digest(self) -> str:
@@ -71,7 +106,7 @@ class Job:
         plain = {field.name: getattr(settings, field.name) for field in dataclasses.fields(Settings)}
         plain |= {"mappings": dict(self.mappings_given), "progress": None}
         said = {
-            kind: {name: {**dataclasses.asdict(one), "file": _checksum(one.file)} for name, one in sources.items()}
+            kind: {name: one.said(name) for name, one in sources.items()}
             for kind, sources in (("tasks", self.tasks), ("test", self.test))
         }
         # The order of the tasks counts: it is that of the random streams.
@@ -79,25 +114,11 @@ class Job:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _schema(name: str, task: Task) -> TaskSchema:
-    """Return what a task looks like, or raise; what is only suspicious is told when it is fitted."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AligngpWarning)
-        return read_tasks({name: task})[0].schema
-
-
 @contextmanager
-def _of(file: Path) -> Iterator[None]:
+def _of(file: Path | str) -> Iterator[None]:
     """Let an error of the block name the file, and say how rows are counted."""
     try:
         yield
     except DataError as error:
         rows = " Row 0 is the first below the column names." if "counted from 0" in str(error) else ""
         raise DataError(f"{file}: {error}{rows}") from None
-
-
-def _checksum(file: Path) -> str:
-    if not file.exists():
-        raise DataError(f"{missing_file(file)} Check the name and the folder.")
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()

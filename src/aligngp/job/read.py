@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from aligngp.data.files import missing_file
+from aligngp.data.parquet import is_url
 from aligngp.errors import SettingError
 from aligngp.job import check
 from aligngp.job.check import Place
@@ -67,12 +68,17 @@ def _source(path: Path, name: str, entry: Place, outputs: Mapping[str, str]) -> 
             f'task {name!r} has no output column. Write output = "..." at the top of the file, or {toml_key(name)} = '
             f'{{ file = {toml_value(found["file"])}, output = "..." }}.'
         )
-    return Source(**{**found, "file": path.parent / found["file"], "output": output})
+    return Source(**{**found, "file": _place(path, found["file"]), "output": output})
 
 
 def _test(path: Path, entry: Place, task: Source) -> Source:
     found = check.read_source(entry, check.TEST)
-    return Source(**{"output": task.output, **found, "file": path.parent / found["file"]})
+    return Source(**{"output": task.output, **found, "file": _place(path, found["file"])})
+
+
+def _place(path: Path, file: str) -> Path | str:
+    """Return where a file is that a job names: seen from the job's folder, or a URL as it is."""
+    return file if is_url(file) else path.parent / file
 
 
 def _text(source: Path) -> str:
