@@ -123,6 +123,8 @@ class Checkpoints:
             try:
                 self._check(file, json.loads(unseal(file)[0])["identity"])
                 return True
+            except SettingError:
+                raise
             except (BrokenSeal, NotSealed, OSError, ValueError, KeyError):
                 continue
         return False
