@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -42,6 +44,14 @@ def moments(
         some = _moments(model, task, part, jax.random.fold_in(key, count), num_samples, analytic)
         mean[start:stop], variance[start:stop] = (np.asarray(values)[: stop - start] for values in some)
     return mean, np.maximum(variance, 0.0)
+
+
+def check_shapes(model: Model, task: int, rows: Any) -> None:
+    """Raise where the shapes of a model do not fit together, by the shapes of rows alone; nothing is computed."""
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    found = eqx.filter_eval_shape(_moments, model, task, rows, key, 1, resolve(model).closed_form())
+    if [part.shape for part in found] != [(rows.own.shape[0],)] * 2:
+        raise ValueError(f"it predicts task {task} in the shapes {[part.shape for part in found]}")
 
 
 def aligned(model: Model, task: int, rows: Rows) -> tuple[np.ndarray, np.ndarray]:

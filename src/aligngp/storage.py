@@ -7,13 +7,15 @@ class of the list below: a file can build these and nothing else.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import jax
 import jax.numpy as jnp
@@ -36,6 +38,7 @@ from aligngp.mappings.fixed import AffineMap, Nominal
 from aligngp.mappings.free import FreeRows
 from aligngp.mappings.gaussian import EmbeddedGP, ResidualGP
 from aligngp.parameters import Positive, Triangular
+from aligngp.typing import Scalar
 
 FORMAT = 1
 _CLASSES: dict[str, Any] = {
@@ -95,7 +98,36 @@ def decode(
         same = isinstance(kernel, kind) and len(kernel.parts) == len(stored)
         given = kernel.parts if same else [None] * len(stored)
         return kind(tuple(decode(part, tensors, one) for part, one in zip(stored, given, strict=True)))
-    return kind(**{key: decode(value, tensors, kernel, array) for key, value in node["fields"].items()})
+    fields = {key: decode(value, tensors, kernel, array) for key, value in node["fields"].items()}
+    for name, expected in _hints(kind).items():
+        if name in fields and not _fits(fields[name], expected):
+            came = type(fields[name]).__name__
+            raise ModelFileError(f"{name} of {kind.__name__} is not what it must be (got {came}).")
+    return kind(**fields)
+
+
+@functools.cache
+def _hints(kind: Any) -> dict[str, Any]:
+    """Return what the fields of a class must be."""
+    return get_type_hints(kind)
+
+
+def _fits(value: Any, expected: Any) -> bool:
+    """Tell whether a decoded value is of an annotated type; what cannot be told fits."""
+    origin, inside = get_origin(expected), get_args(expected)
+    if origin in (Union, UnionType):
+        return any(_fits(value, one) for one in inside)
+    if origin is tuple:
+        several = len(inside) == 2 and inside[1] is Ellipsis
+        parts = [inside[0]] * len(value) if several and isinstance(value, tuple) else inside
+        return isinstance(value, tuple) and len(parts) == len(value) and all(map(_fits, value, parts))
+    if expected is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if expected is Scalar or expected in (np.ndarray, jax.Array):
+        return isinstance(value, (np.ndarray, jax.Array))
+    if expected is Any or origin is not None or not isinstance(expected, type):
+        return True
+    return isinstance(value, expected)
 
 
 def write(path: str | os.PathLike[str], description: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
@@ -141,7 +173,9 @@ def reading(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from error.__cause__
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # a description from a stranger may say anything
         raise ModelFileError(
             f"{path}: its description does not fit its contents ({type(error).__name__}: {error}). {_SAVE_AGAIN}"
         ) from error

@@ -37,6 +37,9 @@ def fit(
     every: Annotated[
         float, typer.Option("--checkpoint-every", help="Seconds between the states that a stopped run goes on from.")
     ] = 60.0,
+    confined: Annotated[
+        bool, typer.Option("--confined", help="Refuse files outside of the job's folder, and URLs.")
+    ] = False,
     distributed: Annotated[
         bool, typer.Option("--distributed", help="One of several processes, as Slurm, MPI or Kubernetes start them.")
     ] = False,
@@ -69,7 +72,7 @@ def fit(
     if distributed or coordinator is not None:
         start(coordinator, processes, process)
     with journal() as lines:
-        wanted = read_job(job)
+        wanted = read_job(job, confined)
         run = Run(Path(f"{job.stem}-run") if out is None else out, wanted, wanted.digest())
         if run.is_settled(force, resume):
             print(f"{run.folder}: finished before, of the same job and data; nothing to do.")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
 from typing import TYPE_CHECKING
 
 from aligngp.data.parquet import STREAMED_ABOVE, Dataset, Parquet, open_dataset, opened
 from aligngp.data.processes import added, process_count, process_index
+from aligngp.data.sizes import check_fits
 from aligngp.data.stream import Stream, summarise
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ def whole_table(spec: Parquet, task: str, output: str | None = None) -> pa.Table
     import pyarrow as pa
 
     dataset = open_dataset(spec, task, output)
+    check_fits(os.fspath(spec.path), dataset.bytes)
     tables = []
     for file in dataset.files:
         with opened(file, task) as source:
