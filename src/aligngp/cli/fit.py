@@ -16,7 +16,7 @@ import typer
 from aligngp.cli.journal import journal, log
 from aligngp.cli.options import Debug, Force, Quiet
 from aligngp.cli.run import LOG, MODEL, STATES, UNFINISHED, Run
-from aligngp.data.processes import process_count, process_index, start, wait_for_all
+from aligngp.data.processes import process_index, start, wait_for_all
 from aligngp.estimator import AlignedGP
 from aligngp.fit.checkpoint import Checkpoint
 from aligngp.job import Job, read_job
@@ -69,7 +69,8 @@ def fit(
 
     Example: aligngp fit job.toml --out turbine
     """
-    if distributed or coordinator is not None:
+    together = distributed or coordinator is not None
+    if together:
         start(coordinator, processes, process)
     with journal() as lines:
         wanted = read_job(job, confined)
@@ -87,7 +88,7 @@ def fit(
             lines.write_to(run.folder / UNFINISHED)
         wait_for_all("the folder was made")
         states = Checkpoint(run.folder / STATES, every, resume=resume)
-        gp, seconds = _fitted(wanted, tables, quiet or not first, states, "all" if process_count() > 1 else None)
+        gp, seconds = _fitted(wanted, tables, quiet or not first, states, "all" if together else None)
         if not first:
             return
         run.keep(gp)
