@@ -114,8 +114,8 @@ def table(path: Path) -> str:
         f"shared with other work (load {min(loads):.0f} to {max(loads):.0f}),\nwhich hits two processes that wait for "
         "each other harder than one: these are lower bounds.\n"
         "\nOn paper: a step exchanges the sums P and b, the bound's two scalars and the gradient of hyperparameters "
-        f"and inducing\ninputs, {size / 1e3:.0f} kB here, whatever the rows. On {GPUS} GPUs in a ring with "
-        f"{BANDWIDTH / 1e9:.0f} GB/s a link and {LATENCY * 1e6:.0f} us a hop\nthat is {1e3 * ring:.1f} ms a step (of it "
+        f"and inducing\ninputs, {size / 1e3:.0f} kB here, whatever the rows. On {GPUS} GPUs in a ring of "
+        f"{BANDWIDTH / 1e9:.0f} GB/s a link, {LATENCY * 1e6:.0f} us a hop,\nthat is {1e3 * ring:.1f} ms a step (of it "
         f"{1e3 * hops:.1f} ms hops): the efficiency is above 90% where the rows of a GPU take ten\ntimes that. It is a "
         "projection from bytes, not a measurement: no GPU was at hand. Raw rows: distributed.csv.\n"
     )

@@ -51,39 +51,55 @@ def changed(node: Any, way: tuple, value: Any) -> Any:
     return copy
 
 
-def arrays(value: np.ndarray):
-    """What may come in an array's place."""
-    return st.sampled_from(
-        [
-            value.ravel()[:1],
-            np.zeros(0),
-            np.full(value.shape, np.nan),
-            np.zeros((*value.shape, 2)),
-            value.astype(np.int8),
-            value.astype(np.float16),
-            np.concatenate([value, value]) if value.ndim else np.zeros(3),
-            -np.abs(value) - 1.0,
-        ]
+def other(value: np.ndarray, way: int) -> np.ndarray:
+    """What may come in an array's place, one of WAYS."""
+    flat = value.ravel()
+    found = (
+        lambda: flat[:1],
+        lambda: np.zeros(0),
+        lambda: np.full(value.shape, np.nan),
+        lambda: np.zeros((*value.shape, 2)),
+        lambda: value.astype(np.int8),
+        lambda: value.astype(np.float16),
+        lambda: np.concatenate([flat, flat]),
+        lambda: -np.abs(value) - 1.0,
     )
+    return found[way]()
 
 
-@st.composite
-def descriptions(draw, description: dict, tensors: dict[str, np.ndarray]) -> bytes:
-    """A model file whose checksum is right, with one or two changes to its description or arrays."""
-    description, tensors = json.loads(json.dumps(description)), dict(tensors)
-    for _ in range(draw(st.integers(1, 2))):
-        if draw(st.booleans()):
-            way = draw(st.sampled_from(places(description)[1:]))
-            description = changed(description, way, draw(st.one_of(VALUES, st.just(places))))
-        else:
-            name = draw(st.sampled_from(sorted(tensors)))
-            tensors[name] = draw(arrays(tensors[name]))
-    return sealed.seal(json.dumps(description), {name: np.array(one, order="C") for name, one in tensors.items()})
+WAYS = 8
 
 
-@st.composite
-def damaged(draw, content: bytes) -> bytes:
-    """A file with some bytes changed, cut out, put in twice, or its end lost."""
+def descriptions(description: dict, tensors: dict[str, np.ndarray]) -> st.SearchStrategy[bytes]:
+    """Model files whose checksum is right, with one or two changes to description or arrays."""
+
+    @st.composite
+    def made(draw) -> bytes:
+        said, arrays = json.loads(json.dumps(description)), dict(tensors)
+        for _ in range(draw(st.integers(1, 2))):
+            if draw(st.booleans()):
+                ways = places(said)[1:]
+                way = ways[draw(st.integers(0, len(ways) - 1))]
+                said = changed(said, way, draw(st.one_of(VALUES, st.just(places))))
+            else:
+                name = sorted(arrays)[draw(st.integers(0, len(arrays) - 1))]
+                arrays[name] = other(arrays[name], draw(st.integers(0, WAYS - 1)))
+        return sealed.seal(json.dumps(said), {name: np.array(one, order="C") for name, one in arrays.items()})
+
+    return made()
+
+
+def damaged(content: bytes) -> st.SearchStrategy[bytes]:
+    """Files with some bytes changed, cut out, put in twice, or the end lost."""
+
+    @st.composite
+    def made(draw) -> bytes:
+        return _damaged(draw, content)
+
+    return made()
+
+
+def _damaged(draw, content: bytes) -> bytes:
     result = bytearray(content)
     for _ in range(draw(st.integers(1, 4))):
         at = draw(st.integers(0, max(0, len(result) - 1)))

@@ -10,7 +10,6 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import jax
 import numpy as np
 
 from aligngp import predict
@@ -35,7 +34,6 @@ from aligngp.storage import decode, encode
 Tensors = dict[str, np.ndarray]
 _SOME_ROWS = 16
 """As many as the first prediction is compiled for, so that looking at the shapes is not in vain."""
-_SOME_INDEX = jax.ShapeDtypeStruct((_SOME_ROWS,), np.int32)
 KERNELS = ("kernel", "mapping_kernel")
 """The settings that may hold the code of another library."""
 _MODEL = {
@@ -144,9 +142,8 @@ def _check_model(model: Model, frame: Frame) -> None:
             raise ValueError(f"a noise variance is {variance}")
     dtype = model.latents[0].inducing.dtype
     for task, schema in enumerate(frame.tasks):
-        own, nominal = ((_SOME_ROWS, len(columns)) for columns in (schema.columns, frame.common_columns))
-        rows = Rows(*(jax.ShapeDtypeStruct(shape, dtype) for shape in (own, nominal)), _SOME_INDEX)
-        predict.check_shapes(model, task, rows)
+        own, nominal = (np.zeros((_SOME_ROWS, len(c)), dtype) for c in (schema.columns, frame.common_columns))
+        predict.check_shapes(model, task, Rows(own, nominal, np.zeros(_SOME_ROWS, np.int32)))
 
 
 def _check_ensemble(ensemble: Any, frame: Frame) -> None:
@@ -199,7 +196,8 @@ def _check_frame(frame: Frame, rows: Sequence[Any]) -> None:
         picked = prior.positions if prior.kind in ("identity", "columns") else range(common)
         if prior.dimensions != common or len(picked) != common or not set(picked) <= set(range(max(wide, common))):
             raise ValueError(f"the prior mapping of task {schema.name!r} does not lead to {common} columns")
-        if prior.matrix is not None and (prior.matrix.shape, np.shape(prior.offset)) != ((common, wide), (common,)):
+        offset = (0,) if prior.offset is None else prior.offset.shape
+        if prior.matrix is not None and (prior.matrix.shape, offset) != ((common, wide), (common,)):
             raise ValueError(f"the prior mapping of task {schema.name!r} has a matrix of shape {prior.matrix.shape}")
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -46,10 +44,10 @@ def moments(
     return mean, np.maximum(variance, 0.0)
 
 
-def check_shapes(model: Model, task: int, rows: Any) -> None:
-    """Raise where the shapes of a model do not fit together, by the shapes of rows alone; nothing is computed."""
-    key = jax.eval_shape(lambda: jax.random.key(0))
-    found = eqx.filter_eval_shape(_moments, model, task, rows, key, 1, resolve(model).closed_form())
+def check_shapes(model: Model, task: int, rows: Rows) -> None:
+    """Raise where the shapes of a model do not fit together, by those of some rows; nothing is computed."""
+    analytic = resolve(model).closed_form()
+    found = eqx.filter_eval_shape(_moments, model, task, rows, jax.random.key(0), 1, analytic)
     if [part.shape for part in found] != [(rows.own.shape[0],)] * 2:
         raise ValueError(f"it predicts task {task} in the shapes {[part.shape for part in found]}")
 

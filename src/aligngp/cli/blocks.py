@@ -50,16 +50,17 @@ def _blocks(source: str | os.PathLike[str], task: str) -> Iterator[pa.Table]:
     """Give the rows of all files in their order, with the columns of the first; where there are none, no row."""
     import pyarrow as pa
 
-    first: pa.Schema | None = None
+    files = find_files(source, task)
+    with opened(files[0], task) as file:
+        first = file.schema_arrow.remove_metadata()
     some = False
-    for name in find_files(source, task):
+    for name in files:
         with opened(name, task) as file:
-            own = file.schema_arrow.remove_metadata()
-            first = own if first is None else first
-            if sorted(own.names) != sorted(first.names):
-                raise DataError(f"{name}: its columns {own.names} are not those of the first file, {first.names}.")
+            names = file.schema_arrow.names
+            if sorted(names) != sorted(first.names):
+                raise DataError(f"{name}: its columns {names} are not those of the first file, {first.names}.")
             for batch in file.iter_batches(ROWS, use_threads=False):
                 some = True
                 yield pa.Table.from_batches([batch]).select(first.names).cast(first)
-    if not some and first is not None:
+    if not some:
         yield first.empty_table()

@@ -12,6 +12,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
@@ -67,7 +68,7 @@ class Devices:
             return tree
 
         arrays, others = eqx.partition(tree, eqx.is_array)
-        keys = jax.tree.map(lambda leaf: jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key), arrays)
+        keys = jax.tree.map(lambda leaf: jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key), arrays)
         plain = jax.tree.map(lambda leaf, key: jax.random.key_data(leaf) if key else leaf, arrays, keys)
 
         def copied(leaf: Any, key: bool) -> Any:

@@ -31,5 +31,6 @@ def long_run(checkpoint: str | os.PathLike[str] | Checkpoint | None, devices: An
     if devices not in (None, "all") and not isinstance(devices, Devices):
         raise SettingError(f"devices: expected 'all' or None, got {devices!r}.")
     chosen = ALONE if devices is None else all_devices() if devices == "all" else devices
-    known = checkpoint is None or isinstance(checkpoint, Checkpoint)
-    return LongRun(checkpoint if known else Checkpoint(checkpoint), chosen)
+    if checkpoint is None or isinstance(checkpoint, Checkpoint):
+        return LongRun(checkpoint, chosen)
+    return LongRun(Checkpoint(checkpoint), chosen)

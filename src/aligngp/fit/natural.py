@@ -134,7 +134,7 @@ def train_natural(
         run = run.resumed(checkpoints)
     check_together(run.done)
     run.state, batches, key = devices.everywhere((run.state, batches, key))
-    shared = devices.everywhere((trainable, rest))
+    both = devices.everywhere((trainable, rest))
     step = replace(settings, iterations=1, learning_rate=1.0, window=1)
     start, interrupted = time.perf_counter() - max(run.seconds, default=0.0), False
     with Feed(data, seed, settings.iterations, _CHUNK, devices) as feed:
@@ -143,7 +143,7 @@ def train_natural(
                 count, chosen = feed.draw(run.done)
                 speed = settings.learning_rate * _DROP**run.drops
                 began = time.perf_counter() - start
-                given = *shared, batches, chosen, count, scales, rate, speed, key, step
+                given = both[0], both[1], batches, chosen, count, scales, rate, speed, key, step
                 after, found = _advance(run.state, *given)
                 found = np.asarray(found)
                 if not np.all(np.isfinite(found)):
