@@ -96,10 +96,13 @@ def table(path: Path) -> str:
     steps = {n: [float(row["ms_a_step"]) for row in found if row["processes"] == str(n)] for n in (1, 2)}
     best = {n: min(values) for n, values in steps.items()}
     heading = ("processes", "rows a step", "ms a step, fastest", "median", "runs", "efficiency by the fastest")
+    heading = (*heading, "processor seconds of a process, fewest")
+    spent = {n: min(float(row["cpu_seconds"]) for row in found if row["processes"] == str(n)) for n in (1, 2)}
     body = [
         (
             *(str(n), str(EACH * n), f"{best[n]:.1f}", f"{median(steps[n]):.1f}", str(len(steps[n]))),
             f"{best[1] / best[n]:.0%}",
+            f"{spent[n]:.1f}",
         )
         for n in (1, 2)
     ]

@@ -64,7 +64,8 @@ def other(value: np.ndarray, way: int) -> np.ndarray:
         lambda: np.concatenate([flat, flat]),
         lambda: -np.abs(value) - 1.0,
     )
-    return found[way]()
+    with np.errstate(all="ignore"):
+        return found[way]()
 
 
 WAYS = 8
