@@ -96,5 +96,13 @@ MISTAKES = {
         r":6: mappings\.fine: Learned\(init=\.\.\.\): expected 'supervised' or 'pca', got 'pcb'",
     ),
     "test of no task": (SHORT + '[test]\nfinee = "a.csv"', r":6: test\.finee: there is no task 'finee' \(did you mean"),
+    "stream": (
+        SHORT.replace('"fine.csv"', '{ file = "a.parquet", stream = "yes" }'),
+        r":3: tasks\.fine\.stream: expected true or false, got \"yes\"",
+    ),
+    "shards": (
+        SHORT.replace('"fine.csv"', '{ file = "a.parquet", shards = 0 }'),
+        r":3: tasks\.fine\.shards: expected a whole number >= 1, got 0",
+    ),
     "a key of test": (SHORT + '[test]\nfine = { file = "a.csv", noise = 1 }', r":6: unknown key 'noise' in test\.fine"),
 }

@@ -16,7 +16,7 @@ from jax.flatten_util import ravel_pytree
 
 import aligngp as agp
 from aligngp import predict
-from aligngp.fit import adam, collapse, diagnosis, imc, jitter, natural
+from aligngp.fit import adam, collapse, diagnosis, imc, jitter, natural, posterior
 from aligngp.fit.collapse import Objective
 from aligngp.objective import exact
 from aligngp.objective.evidence import best_posterior, collapsed_bound
@@ -278,9 +278,9 @@ def test_natural_gradients_are_not_batched(kind, expectation):
     problem = case(residual=True)
     model = problem.start(kind)
     trainable, rest = split(model)
-    hyper = natural._without_posterior(trainable)
-    posterior = natural._natural(resolve(model))
-    state = natural._State(hyper, natural._OPTIMISER.init(hyper), posterior, jnp.zeros((), jnp.int32))
+    hyper = posterior.without_posterior(trainable)
+    q = posterior.natural(resolve(model))
+    state = natural._State(hyper, natural._OPTIMISER.init(hyper), q, jnp.zeros((), jnp.int32))
     settings = natural.NaturalSettings(expectation=expectation, num_samples=2, prior=True)
     chosen = jnp.zeros((3, 2), int), None
     arguments = (problem.batches, chosen, 3, (3.0, 1.0), 0.5, 0.01, KEY, settings)

@@ -12,6 +12,7 @@ from safetensors.numpy import load_file, save_file
 
 import aligngp as agp
 from aligngp import storage
+from aligngp.data import sealed
 from aligngp.kernels import Linear, Matern12, Product, SquaredExponential, Sum
 from aligngp.likelihoods import Gaussian
 from aligngp.parameters import Positive, frozen, positive
@@ -43,7 +44,7 @@ def reopened(path) -> tuple[dict, dict[str, str], dict[str, np.ndarray]]:
 def rewritten(path, description: dict, tensors: dict[str, np.ndarray], digest: str | None = None) -> None:
     """Write a file that is whole, but for what the test made wrong; its checksum is right unless one is given."""
     text = json.dumps(description)
-    right = storage._digest(text, tensors)
+    right = sealed.digest(text, tensors)
     save_file(tensors, path, metadata={"aligngp": text, "sha256": digest or right})
 
 
@@ -148,7 +149,7 @@ def test_a_format_that_cannot_be(file, found):
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "null", '{"parts": []}', "[" * 20_000])
 def test_a_damaged_description(file, text):
-    save_file({}, file, metadata={"aligngp": text, "sha256": storage._digest(text, {})})
+    save_file({}, file, metadata={"aligngp": text, "sha256": sealed.digest(text, {})})
     with pytest.raises(agp.ModelFileError, match="its description is damaged"):
         agp.load(file)
 

@@ -8,6 +8,7 @@ from importlib.metadata import version
 
 from aligngp import datasets, kernels, metrics, paper, plots, report
 from aligngp.data.files import read_table, write_table
+from aligngp.data.parquet import Parquet
 from aligngp.data.tasks import Task
 from aligngp.errors import (
     AligngpError,
@@ -20,6 +21,7 @@ from aligngp.errors import (
     TrainingError,
 )
 from aligngp.estimator import AlignedGP
+from aligngp.fit.checkpoint import Checkpoint
 from aligngp.loading import load
 from aligngp.mappings.prior import Affine, Columns, Learned, Tabulated
 from aligngp.prediction import Prediction
@@ -32,12 +34,14 @@ __all__ = [
     "AlignedGP",
     "AligngpError",
     "AligngpWarning",
+    "Checkpoint",
     "Columns",
     "DataError",
     "Learned",
     "MissingPackageError",
     "ModelFileError",
     "NotFittedError",
+    "Parquet",
     "Prediction",
     "SettingError",
     "Tabulated",

@@ -12,21 +12,28 @@ from typing import Any
 
 import numpy as np
 
+from aligngp import predict
 from aligngp.data.scaling import Scaler
 from aligngp.data.tables import did_you_mean, listed
 from aligngp.data.tasks import TaskSchema
+from aligngp.ensemble import Ensemble
 from aligngp.errors import ModelFileError
 from aligngp.fit.adam import AdamSettings, History
 from aligngp.fit.pipeline import Fitted
 from aligngp.frame import Frame
+from aligngp.gp.sparse import SparseGP
 from aligngp.kernels import as_kernel
+from aligngp.mappings.contract import AbstractMapping, Rows
 from aligngp.mappings.prior import Affine, Columns, Learned, Prior, Tabulated
 from aligngp.model import Model
+from aligngp.parameters import resolve
 from aligngp.parts import FittedEnsemble, Part
 from aligngp.settings import Settings
 from aligngp.storage import decode, encode
 
 Tensors = dict[str, np.ndarray]
+_SOME_ROWS = 16
+"""As many as the first prediction is compiled for, so that looking at the shapes is not in vain."""
 KERNELS = ("kernel", "mapping_kernel")
 """The settings that may hold the code of another library."""
 _MODEL = {
@@ -105,9 +112,11 @@ def _restore_part(
     stored: Mapping[str, Any], tensors: Tensors, mappings: Mapping[str, Any], kernels: Mapping[str, Any]
 ) -> Part:
     frame = _restore_frame(stored["frame"], tensors, mappings)
+    _check_frame(frame, stored["rows"])
     history = History(**{name: tensors[node["tensor"]] for name, node in stored["history"].items()})
     if "ensemble" in stored:
         ensemble = decode(stored["ensemble"], tensors, array=np.asarray)
+        _check_ensemble(ensemble, frame)
         return Part(frame, FittedEnsemble(ensemble, history), tuple(stored["rows"]))
     model = Model(
         **{
@@ -117,7 +126,79 @@ def _restore_part(
     )
     adam = AdamSettings(**stored["adam"])
     fitted = Fitted(model, history, adam, stored["inference"], stored["prior"])
+    _check_model(model, frame)
     return Part(frame, fitted, tuple(stored["rows"]))
+
+
+def _check_model(model: Model, frame: Frame) -> None:
+    """Raise where the shapes of a model do not fit together: every task is predicted, but for the numbers."""
+    lengths = {len(frame.tasks), len(model.mappings), len(model.likelihoods), len(model.residuals or frame.tasks)}
+    if len(lengths) > 1 or not all(isinstance(one, AbstractMapping) for one in model.mappings):
+        raise ValueError(f"it has {len(frame.tasks)} tasks and {len(model.mappings)} mappings")
+    if not all(isinstance(one, SparseGP) for one in model.latents) or not model.latents:
+        raise ValueError("its latent functions are no sparse GPs")
+    for likelihood in model.likelihoods:
+        if np.shape(variance := resolve(likelihood).variance) or not float(variance) > 0:
+            raise ValueError(f"a noise variance is {variance}")
+    dtype = model.latents[0].inducing.dtype
+    for task, schema in enumerate(frame.tasks):
+        own, nominal = (np.zeros((_SOME_ROWS, len(c)), dtype) for c in (schema.columns, frame.common_columns))
+        predict.check_shapes(model, task, Rows(own, nominal, np.zeros(_SOME_ROWS, np.int32)))
+
+
+def _check_ensemble(ensemble: Any, frame: Frame) -> None:
+    """Raise where the rows of a mixture's targets and sources do not fit to the tasks."""
+    if not isinstance(ensemble, Ensemble) or ensemble.names != frame.names or len(ensemble.targets) != len(frame.names):
+        raise ValueError("its mixture is not one of its tasks")
+    common = len(frame.common_columns)
+    for schema, target in zip(frame.tasks, ensemble.targets, strict=True):
+        rows, priors = len(target.y), [member.prior for member in target.members]
+        if not priors or any(len(prior.dimensions) != len(prior.form.terms) for prior in priors):
+            raise ValueError(f"task {schema.name!r} has {len(priors)} forms whose terms do not fit")
+        shapes = {
+            "own": (target.own.shape, (rows, len(schema.columns))),
+            "nominal": (target.nominal.shape, (rows, common)),
+            "y": (target.y.shape, (rows,)),
+            "weights": (target.weights.shape, (len(target.members),)),
+            **{f"member {at}": (one.z.shape[1:], one.prior.mean.shape) for at, one in enumerate(target.members)},
+        }
+        if (sources := target.given.sources) is not None:
+            seen, latents = len(sources.y), len(sources.lengthscale)
+            shapes |= {
+                "rows of sources": (sources.rows.shape, (seen, common)),
+                "sources of rows": (sources.of.shape, (seen,)),
+                "lengthscales": (sources.lengthscale.shape, (latents, common)),
+                "mixing": (sources.mixing.shape, (len(sources.noise), latents)),
+                "tasks of sources": ((len(sources.tasks),), sources.noise.shape),
+            }
+            if seen and not (
+                sources.of.dtype.kind in "iu" and 0 <= sources.of.min() <= sources.of.max() < len(sources.tasks)
+            ):
+                raise ValueError(f"a row of the sources of task {schema.name!r} is of none of them")
+        for name, (found, wanted) in shapes.items():
+            if found != wanted:
+                raise ValueError(f"task {schema.name!r}: {name} has shape {found}, expected {wanted}")
+
+
+def _check_frame(frame: Frame, rows: Sequence[Any]) -> None:
+    """Raise where tasks, scalings and prior mappings do not fit together."""
+    tasks = len(frame.tasks)
+    sides = (frame.priors, frame.inputs, frame.outputs, frame.training_outputs, rows)
+    if not tasks or {len(side) for side in sides} != {tasks} or frame.common not in range(tasks):
+        raise ValueError(f"its {tasks} tasks have {', '.join(str(len(side)) for side in sides)} parts")
+    for schema, prior, own, output in zip(frame.tasks, frame.priors, frame.inputs, frame.outputs, strict=True):
+        wide, common = len(schema.columns), len(frame.common_columns)
+        shapes = [own.mean.shape, own.scale.shape, output.mean.shape, output.scale.shape]
+        if shapes != [(wide,), (wide,), (1,), (1,)]:
+            raise ValueError(f"the scalings of task {schema.name!r} have the shapes {shapes}")
+        if not (np.all(own.scale > 0) and np.all(output.scale > 0)):
+            raise ValueError(f"a scaling of task {schema.name!r} is not positive")
+        picked = prior.positions if prior.kind in ("identity", "columns") else range(common)
+        if prior.dimensions != common or len(picked) != common or not set(picked) <= set(range(max(wide, common))):
+            raise ValueError(f"the prior mapping of task {schema.name!r} does not lead to {common} columns")
+        offset = (0,) if prior.offset is None else prior.offset.shape
+        if prior.matrix is not None and (prior.matrix.shape, offset) != ((common, wide), (common,)):
+            raise ValueError(f"the prior mapping of task {schema.name!r} has a matrix of shape {prior.matrix.shape}")
 
 
 def _describe_frame(frame: Frame, tensors: Tensors, path: str) -> dict[str, Any]:

@@ -16,6 +16,8 @@ from aligngp.ensemble import Ensemble
 from aligngp.errors import AligngpWarning, DataError
 from aligngp.findings.advice import advice, far_outside
 from aligngp.fit.adam import History
+from aligngp.fit.checkpoint import Checkpoint
+from aligngp.fit.long import long_run
 from aligngp.fit.pipeline import ProgressOf
 from aligngp.metrics import scores
 from aligngp.model import Model
@@ -145,26 +147,37 @@ class AlignedGP:
 
     # ---- fitting ----------------------------------------------------------------------------------------------
 
-    def fit(self, tasks: Mapping[str, Any], output: str | Mapping[str, str] | None = None) -> AlignedGP:
-        """Fit to a dict of task name to DataFrame, ``(X, y)`` or :class:`Task`; return self.
+    def fit(
+        self,
+        tasks: Mapping[str, Any],
+        output: str | Mapping[str, str] | None = None,
+        *,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+        devices: Any = None,
+    ) -> AlignedGP:
+        """Fit to a dict of task name to DataFrame, ``(X, y)``, :class:`Task`, a file's path or :class:`Parquet`.
 
-        ``output`` names the output column of DataFrames, one name or a dict of tasks. A fit that fails leaves an
-        earlier one as it was.
+        ``output`` names the output column of DataFrames and files, one name or a dict of tasks. A fit that fails leaves
+        an earlier one as it was. ``checkpoint`` is a folder for the states of long trainings, or a :class:`Checkpoint`
+        to say how often, and to go on from them; ``devices="all"`` spreads the batches of stochastic training over all
+        devices of all processes (see ``aligngp.fit.devices``). Returns self.
         """
+        long = long_run(checkpoint, devices)
         data = read_tasks(tasks, output)
         self.settings.check_tasks([task.name for task in data])
         fitted: dict[str, Part] = {}
         # computing() stands here and not around fit, so that warnings point at the line that called fit.
         with computing(), watched(self.settings.progress) as progress:
             if self.settings.shared:
-                part = parts.fit_part(data, self.settings, progress)
+                part = parts.fit_part(data, self.settings, progress, long)
                 fitted = {task.name: part for task in data}
             else:
-                for task in data:
+                for at, task in enumerate(data):
                     if any(part.fitted.interrupted for part in fitted.values()):
                         raise KeyboardInterrupt  # it was heard in an earlier task, and this one has no model yet
                     own = dataclasses.replace(task, mapping=None)
-                    fitted[task.name] = parts.fit_part((own,), self.settings.alone(task.name), _of(task.name, progress))
+                    alone, shown = self.settings.alone(task.name), _of(task.name, progress)
+                    fitted[task.name] = parts.fit_part((own,), alone, shown, long.of(f"task{at}"))
         self._trained = Trained(self.settings, fitted, data)
         return self
 

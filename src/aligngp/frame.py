@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from aligngp.data.scaling import Scaler, fit_scaler
+from aligngp.data.scaling import Scaler
 from aligngp.data.tables import listed
 from aligngp.data.tasks import TaskData, TaskSchema, find_task
 from aligngp.errors import AligngpWarning, DataError, SettingError
 from aligngp.mappings.contract import Rows
 from aligngp.mappings.learned import first_guess
-from aligngp.mappings.prior import Affine, Prior, as_prior, identity
+from aligngp.mappings.prior import Affine, Prior, Tabulated, as_prior, identity
 from aligngp.objective.elbo import TaskBatch
 
 
@@ -77,15 +77,19 @@ def build_frame(
     """Return the frame of training tables: the common task, a checked prior mapping a task, and scalers."""
     at = _common_task(tasks, common)
     specs = _specs(tasks, mappings, at)
-    inputs = tuple(fit_scaler(task.X, standardize) for task in tasks)
-    outputs = tuple(fit_scaler(task.y[:, None], standardize) for task in tasks)
+    inputs, outputs = zip(*(task.scalers(standardize) for task in tasks), strict=True)
     columns = tasks[at].columns
     priors = []
     for position, (task, spec) in enumerate(zip(tasks, specs, strict=True)):
         if position == at:
             priors.append(identity(columns))
             continue
-        prior = as_prior(spec, task.name, task.columns, tasks[at].name, columns, task.X.shape[0])
+        if task.stream is not None and isinstance(spec, Tabulated):
+            raise SettingError(
+                f"task {task.name!r}: its rows are streamed, and agp.Tabulated holds aligned inputs of rows in memory. "
+                "Pass a mapping that is known everywhere, or agp.Parquet(..., stream=False)."
+            )
+        prior = as_prior(spec, task.name, task.columns, tasks[at].name, columns, task.rows)
         if spec is None and not task.named and len(task.columns) != len(columns):
             warnings.warn(
                 f"task {task.name!r} came without column names, so its columns {prior.label} were taken for those of "
@@ -97,7 +101,7 @@ def build_frame(
         if prior.learned is not None:
             prior = _guessed(prior, task, tasks[at], inputs[position], inputs[at], outputs[position], outputs[at])
         priors.append(prior)
-    statistics = np.array([[np.mean(task.y), np.var(task.y)] for task in tasks])
+    statistics = np.array([task.output_moments for task in tasks])
     spans = tuple(task.span for task in tasks)
     return Frame(tuple(task.schema for task in tasks), at, tuple(priors), inputs, outputs, statistics, spans)
 
@@ -129,15 +133,15 @@ def check_same_rows(frame: Frame, task: int, table: TaskData, rows: int) -> None
             f"{start} the model was fitted to the output {schema.output!r}, and this is {table.output!r}. Pass "
             f"output={schema.output!r}."
         )
-    if table.y.size != rows:
-        raise DataError(f"{start} the model was fitted to {rows} rows, got {table.y.size}. Pass the rows of the fit.")
+    if table.rows != rows:
+        raise DataError(f"{start} the model was fitted to {rows} rows, got {table.rows}. Pass the rows of the fit.")
     standardized = not np.array_equal(frame.outputs[task].transform(np.ones(1)), np.ones(1))
-    own = fit_scaler(table.X, standardized)
+    own, (center, variance) = table.scalers(standardized)[0], table.output_moments
     for column, *values in zip(
         (*schema.columns, schema.output or "y"),
-        (*own.mean, np.mean(table.y)),
+        (*own.mean, center),
         (*frame.inputs[task].mean, frame.training_outputs[task, 0]),
-        (*own.scale, np.sqrt(np.var(table.y))),
+        (*own.scale, np.sqrt(variance)),
         (*frame.inputs[task].scale, np.sqrt(frame.training_outputs[task, 1])),
         strict=True,
     ):

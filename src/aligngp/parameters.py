@@ -55,6 +55,11 @@ def as_arrays(tree: PyTree) -> PyTree:
     return jax.tree.map(lambda leaf: as_array(leaf) if isinstance(leaf, np.ndarray) else leaf, tree)
 
 
+def in_precision(tree: PyTree, dtype: str) -> PyTree:
+    """Return a tree whose arrays of double precision are in that one, NumPy's as NumPy's."""
+    return jax.tree.map(lambda leaf: leaf.astype(dtype) if getattr(leaf, "dtype", None) == np.float64 else leaf, tree)
+
+
 def frozen(tree: PyTree) -> PyTree:
     """Leave every array of the tree out of training."""
     return paramax.non_trainable(tree)

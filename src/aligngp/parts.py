@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,14 +13,17 @@ import numpy as np
 from scipy.special import logsumexp
 
 from aligngp import predict
-from aligngp.data.tasks import TaskData
+from aligngp.data.stream import Stream
+from aligngp.data.tasks import TaskData, TaskSchema, read_inputs_and_output
 from aligngp.ensemble import Ensemble, fit_ensemble
 from aligngp.errors import DataError, SettingError
 from aligngp.fit.adam import History, bound, take
+from aligngp.fit.all_rows import filled
 from aligngp.fit.collapse import Objective
 from aligngp.fit.collapse import terms as exact_terms
 from aligngp.fit.initialise import cast
 from aligngp.fit.jitter import warn_of_jitter
+from aligngp.fit.long import SHORT, LongRun
 from aligngp.fit.pipeline import Fitted, ProgressOf, fit_model
 from aligngp.frame import Frame, build_frame
 from aligngp.kernels.radial import KERNELS as ENSEMBLE_KERNELS
@@ -28,7 +31,7 @@ from aligngp.mappings.contract import Rows
 from aligngp.model import Model
 from aligngp.objective.elbo import TaskBatch
 from aligngp.objective.prior import log_prior
-from aligngp.parameters import resolve
+from aligngp.parameters import in_precision, resolve
 from aligngp.prediction import JOINT_ROWS
 from aligngp.runtime import computing
 from aligngp.settings import Settings
@@ -102,14 +105,16 @@ class Moments:
     """Gives draws of shape (number, n) from number and seed, joint over the rows."""
 
 
-def fit_part(tasks: tuple[TaskData, ...], settings: Settings, progress: ProgressOf) -> Part:
+def fit_part(tasks: tuple[TaskData, ...], settings: Settings, progress: ProgressOf, long: LongRun = SHORT) -> Part:
     """Fit tasks that share a common domain."""
     frame = build_frame(tasks, settings.common, settings.mappings, settings.standardize)
     settings.check_common(frame.names[frame.common])
-    rows = tuple(task.y.size for task in tasks)
+    rows = tuple(task.rows for task in tasks)
     refused = no_ensemble(frame, settings, rows)
     if refused is None:
         batches = training_batches(frame, tasks, "float64")
+        for task in (task for task in tasks if task.stream is not None):
+            log.info("task %r: the mixture of exact GPs learns from a sample of %d rows", task.name, task.y.size)
         return Part(frame, _fit_ensemble(frame, tasks, batches, settings, progress), rows)
     if settings.hyperparameters == "marginalize":
         raise SettingError(
@@ -119,7 +124,7 @@ def fit_part(tasks: tuple[TaskData, ...], settings: Settings, progress: Progress
     if "auto" in {settings.asked(name) for name in frame.names}:
         log.info("a sparse model with a calibrated mapping stands for the mixture of exact GPs: %s", refused)
     batches = training_batches(frame, tasks, settings.dtype)
-    fitted = fit_model(frame, tasks, batches, settings, progress)
+    fitted = fit_model(frame, tasks, batches, settings, progress, long)
     warn_of_jitter(fitted.model, frame.names, stacklevel=3)
     return Part(frame, fitted, rows)
 
@@ -171,7 +176,7 @@ def _fit_ensemble(
 
 def training_batches(frame: Frame, tasks: Sequence[TaskData], dtype: str) -> tuple[TaskBatch, ...]:
     """Return all tasks' training rows, standardised, in the working precision."""
-    return tuple(_cast(frame.batch(at, task.X, task.y), dtype) for at, task in enumerate(tasks))
+    return tuple(in_precision(frame.batch(at, task.X, task.y), dtype) for at, task in enumerate(tasks))
 
 
 def predicted(part: Part, task: int, X: np.ndarray, *, latent: bool, num_samples: int, seed: int) -> Moments:
@@ -234,17 +239,27 @@ def aligned(part: Part, task: int, X: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return scaler.inverse(mean), scaler.inverse_variance(variance)
 
 
-def terms(part: Part, tasks: Sequence[tuple[np.ndarray, np.ndarray]], seed: int) -> dict[str, float]:
-    """Return the named terms of the objective on all training rows (X, y) of every task, and their total.
+Known = tuple[np.ndarray, np.ndarray] | Stream
+"""A task's raw inputs and outputs in memory, or streamed."""
+
+
+def known_rows(schema: TaskSchema, data: Any) -> Known:
+    """Return rows with known outputs, as arrays or, where they are a stream, as that."""
+    return data if isinstance(data, Stream) else read_inputs_and_output(schema, data)
+
+
+def terms(part: Part, tasks: Sequence[Known], seed: int) -> dict[str, float]:
+    """Return the named terms of the objective on all training rows of every task, and their total.
 
     ``total = expected_log_likelihood - alignment_penalty - latent_kl - residual_kl - mapping_penalty + log_prior``,
     each summed over the tasks; of an exact fit ``evidence - mapping_penalty + log_prior``; of a mixture of exact GPs
     the log evidence of every task given its sources, its forms being equally likely.
     """
-    for at, (schema, (_, y)) in enumerate(zip(part.frame.tasks, tasks, strict=True)):
-        if y.size != part.rows[at]:
+    for at, (schema, known) in enumerate(zip(part.frame.tasks, tasks, strict=True)):
+        size = known.rows if isinstance(known, Stream) else known[1].size
+        if size != part.rows[at]:
             raise DataError(
-                f"task {schema.name!r}: expected its {part.rows[at]} training rows, got {y.size} rows. The objective "
+                f"task {schema.name!r}: expected its {part.rows[at]} training rows, got {size} rows. The objective "
                 "is one of the rows that the model was fitted to; for other rows see gp.score(...)."
             )
     fitted = part.fitted
@@ -255,16 +270,12 @@ def terms(part: Part, tasks: Sequence[tuple[np.ndarray, np.ndarray]], seed: int)
             if (values := list(fitted.ensemble.evidence(at).values()))
         }
         return {**evidence, "total": sum(evidence.values())}
-    batches = [_cast(part.frame.batch(at, X, y), part.dtype) for at, (X, y) in enumerate(tasks)]
     if fitted.inference == "exact":
-        return exact_terms(fitted.model, tuple(batches), Objective("exact", fitted.prior))
-    blocks = max(1, -(-max(part.rows) // _ELBO_ROWS))
+        return exact_terms(fitted.model, tuple(_batches(part, tasks)), Objective("exact", fitted.prior))
     sums = {"expected_log_likelihood": 0.0, "alignment_penalty": 0.0}
     whole: dict[str, float] = {}
     key = jax.random.key(seed)
-    for block in range(blocks):
-        pieces = [np.array_split(np.arange(batch.y.shape[0]), blocks)[block] for batch in batches]
-        chosen = tuple(take(batch, piece, 1.0) for batch, piece in zip(batches, pieces, strict=True))
+    for block, chosen in enumerate(_blocks(part, tasks)):
         values = bound(fitted.model, chosen, jax.random.fold_in(key, block), fitted.adam)
         for name in sums:
             sums[name] += float(np.sum(getattr(values, name)))
@@ -272,6 +283,29 @@ def terms(part: Part, tasks: Sequence[tuple[np.ndarray, np.ndarray]], seed: int)
     total = sums["expected_log_likelihood"] - sums["alignment_penalty"] - sum(whole.values())
     prior = float(log_prior(resolve(fitted.model))) if fitted.prior else 0.0
     return {**sums, **whole, "log_prior": prior, "total": total + prior}
+
+
+def _batches(part: Part, tasks: Sequence[Known]) -> list[TaskBatch]:
+    """Return the rows in memory, standardised; of a stream none."""
+    pairs = [
+        (np.empty((0, len(schema.columns))), np.empty(0)) if isinstance(known, Stream) else known
+        for schema, known in zip(part.frame.tasks, tasks, strict=True)
+    ]
+    return [in_precision(part.frame.batch(at, X, y), part.dtype) for at, (X, y) in enumerate(pairs)]
+
+
+def _blocks(part: Part, tasks: Sequence[Known]) -> Iterator[tuple[TaskBatch, ...]]:
+    """Give all rows of all tasks in blocks: those in memory together, then those of every stream by itself."""
+    batches = _batches(part, tasks)
+    blocks = max(1, -(-max(batch.y.shape[0] for batch in batches) // _ELBO_ROWS))
+    for block in range(blocks):
+        pieces = [np.array_split(np.arange(batch.y.shape[0]), blocks)[block] for batch in batches]
+        yield tuple(take(batch, piece, 1.0) for batch, piece in zip(batches, pieces, strict=True))
+    nothing = [take(batch, np.arange(0), 1.0) for batch in batches]
+    for at, known in enumerate(tasks):
+        for rows in known.blocks() if isinstance(known, Stream) else ():
+            batch = in_precision(part.frame.batch(at, rows[:, :-1], rows[:, -1]), part.dtype)
+            yield (*nothing[:at], filled(batch), *nothing[at + 1 :])
 
 
 def one_history(histories: Sequence[History]) -> History:
@@ -286,12 +320,7 @@ def one_history(histories: Sequence[History]) -> History:
 
 
 def _rows(part: Part, task: int, X: np.ndarray, dtype: str) -> Rows:
-    return _cast(part.frame.rows(task, X), dtype)
-
-
-def _cast(tree: Any, dtype: str) -> Any:
-    """Return the floating arrays of a tree in that precision."""
-    return jax.tree.map(lambda leaf: leaf.astype(dtype) if getattr(leaf, "dtype", None) == np.float64 else leaf, tree)
+    return in_precision(part.frame.rows(task, X), dtype)
 
 
 def _with_diagonal(covariance: np.ndarray, variance: np.ndarray) -> np.ndarray:

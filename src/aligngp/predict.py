@@ -44,6 +44,14 @@ def moments(
     return mean, np.maximum(variance, 0.0)
 
 
+def check_shapes(model: Model, task: int, rows: Rows) -> None:
+    """Raise where the shapes of a model do not fit together, by those of some rows; nothing is computed."""
+    analytic = resolve(model).closed_form()
+    found = eqx.filter_eval_shape(_moments, model, task, rows, jax.random.key(0), 1, analytic)
+    if [part.shape for part in found] != [(rows.own.shape[0],)] * 2:
+        raise ValueError(f"it predicts task {task} in the shapes {[part.shape for part in found]}")
+
+
 def aligned(model: Model, task: int, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and variance of the aligned inputs at every row, standardised, each of shape (n, D)."""
     number, dimensions = rows.nominal.shape

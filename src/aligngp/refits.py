@@ -139,7 +139,10 @@ class SparseRefits:
 
     def __init__(self, part: Part, tasks: tuple[TaskData, ...], settings: Settings, plan: Plan):
         assert not isinstance(part.fitted, FittedEnsemble)
-        self.part, self.tasks, self.plan, self.seed = part, tasks, plan, settings.seed
+        self.part, self.plan, self.seed = part, plan, settings.seed
+        self.tasks = tuple(task.sampled() for task in tasks)
+        # A fit to all rows of a stream is no match for fits to a sample of them: those are fitted to the same sample.
+        self._whole = all(task.stream is None for task in tasks)
         self.exact = part.fitted.inference == "exact"
         self.settings = replace(settings, inference="exact") if self.exact else settings
 
@@ -186,7 +189,7 @@ class SparseRefits:
         self, task: int, among: Collection[int], rows: np.ndarray | None = None
     ) -> tuple[Part, tuple[TaskData, ...]]:
         """Return the model of a task, trained on those rows of it, and the training tables."""
-        if rows is None and len(among) == len(self.tasks) - 1:
+        if rows is None and len(among) == len(self.tasks) - 1 and self._whole:
             return self.part, self.tasks
         own, settings, common = self.tasks[task], self.settings, self.part.frame.common
         mappings = dict(settings.mappings or {})

@@ -7,14 +7,15 @@ class of the list below: a file can build these and nothing else.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
+import functools
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +23,7 @@ import numpy as np
 import paramax
 
 from aligngp.data.atomic import replacing
+from aligngp.data.sealed import WRONG_CHECKSUM, BrokenSeal, NotSealed, seal, text_of, unseal
 from aligngp.ensemble import Ensemble
 from aligngp.ensemble.forms import Form, Term
 from aligngp.ensemble.given import Given, Likeness
@@ -38,9 +40,9 @@ from aligngp.mappings.fixed import AffineMap, Nominal
 from aligngp.mappings.free import FreeRows
 from aligngp.mappings.gaussian import EmbeddedGP, ResidualGP
 from aligngp.parameters import Positive, Triangular
+from aligngp.typing import Scalar
 
 FORMAT = 1
-_DESCRIPTION, _DIGEST = "aligngp", "sha256"
 _CLASSES: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
@@ -98,43 +100,71 @@ def decode(
         same = isinstance(kernel, kind) and len(kernel.parts) == len(stored)
         given = kernel.parts if same else [None] * len(stored)
         return kind(tuple(decode(part, tensors, one) for part, one in zip(stored, given, strict=True)))
-    return kind(**{key: decode(value, tensors, kernel, array) for key, value in node["fields"].items()})
+    fields = {key: decode(value, tensors, kernel, array) for key, value in node["fields"].items()}
+    for name, expected in _hints(kind).items():
+        if name in fields and not _fits(fields[name], expected):
+            came = type(fields[name]).__name__
+            raise ModelFileError(f"{name} of {kind.__name__} is not what it must be (got {came}).")
+    return kind(**fields)
+
+
+@functools.cache
+def _hints(kind: Any) -> dict[str, Any]:
+    """Return what the fields of a class must be."""
+    return get_type_hints(kind)
+
+
+def _fits(value: Any, expected: Any) -> bool:
+    """Tell whether a decoded value is of an annotated type; what cannot be told fits."""
+    origin, inside = get_origin(expected), get_args(expected)
+    if origin in (Union, UnionType):
+        return any(_fits(value, one) for one in inside)
+    if origin is tuple:
+        several = len(inside) == 2 and inside[1] is Ellipsis
+        parts = [inside[0]] * len(value) if several and isinstance(value, tuple) else inside
+        return isinstance(value, tuple) and len(parts) == len(value) and all(map(_fits, value, parts))
+    if expected is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if expected is Scalar or expected in (np.ndarray, jax.Array):
+        return isinstance(value, (np.ndarray, jax.Array))
+    if expected is Any or origin is not None or not isinstance(expected, type):
+        return True
+    return isinstance(value, expected)
 
 
 def write(path: str | os.PathLike[str], description: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
     """Write a model file: complete under its final name, or not at all."""
-    from safetensors.numpy import save
-
     target = Path(path)
     if not target.parent.is_dir():
         raise ModelFileError(f"{target}: cannot write, the folder {target.parent} does not exist. Make it first.")
     if target.is_dir():
         raise ModelFileError(f"{target}: cannot write, this is a folder. Name a file.")
     text = json.dumps({"format": FORMAT, "aligngp": version("aligngp"), **description}, allow_nan=False)
-    content = save(tensors, metadata={_DESCRIPTION: text, _DIGEST: _digest(text, tensors)})
+    content = seal(text, tensors)
     with replacing(target) as file:
         file.write(content)
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Read a model file; whatever is wrong with it is one clear error."""
-    from safetensors import SafetensorError, safe_open
-
     source = Path(path)
     if not source.is_file():
         raise ModelFileError(f"{source}: there is no such file. Expected one that gp.save(...) wrote.")
     try:
-        with safe_open(source, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            header = _header(source, metadata)
-            tensors = {name: file.get_tensor(name) for name in file.keys()}
-    except SafetensorError as error:
+        header = _header(source, text_of(source))
+        _, tensors = unseal(source)
+    except NotSealed:
+        raise ModelFileError(
+            f"{source}: a safetensors file, but not of aligngp. Expected one that gp.save(...) wrote."
+        ) from None
+    except BrokenSeal as error:
+        if str(error) == WRONG_CHECKSUM:
+            told = "its contents are not those that were saved (wrong checksum)"
+            raise ModelFileError(f"{source}: {told}. {_SAVE_AGAIN}") from error
         raise ModelFileError(
             f"{source}: not a complete aligngp model file ({error}). It may be truncated or of another program. "
             f"{_SAVE_AGAIN}"
         ) from error
-    if metadata.get(_DIGEST) != _digest(metadata[_DESCRIPTION], tensors):
-        raise ModelFileError(f"{source}: its contents are not those that were saved (wrong checksum). {_SAVE_AGAIN}")
     return header, tensors
 
 
@@ -145,18 +175,18 @@ def reading(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from error.__cause__
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # a description from a stranger may say anything
         raise ModelFileError(
             f"{path}: its description does not fit its contents ({type(error).__name__}: {error}). {_SAVE_AGAIN}"
         ) from error
 
 
-def _header(source: Path, metadata: Mapping[str, str]) -> dict[str, Any]:
+def _header(source: Path, text: str) -> dict[str, Any]:
     """Return the description of a file whose format this version reads."""
-    if _DESCRIPTION not in metadata:
-        raise ModelFileError(f"{source}: a safetensors file, but not of aligngp. Expected one that gp.save(...) wrote.")
     try:
-        header = json.loads(metadata[_DESCRIPTION])
+        header = json.loads(text)
         found = header["format"]
         if not isinstance(found, int) or found < 1:
             raise ValueError(f"format {found!r}")
@@ -168,16 +198,6 @@ def _header(source: Path, metadata: Mapping[str, str]) -> dict[str, Any]:
             f"{version('aligngp')}, which reads formats up to {FORMAT}. Install a newer aligngp."
         )
     return header
-
-
-def _digest(text: str, tensors: Mapping[str, np.ndarray]) -> str:
-    """Return a checksum of the description and of every tensor with its name, type and shape."""
-    digest = hashlib.sha256(text.encode())
-    for name in sorted(tensors):
-        tensor = tensors[name]
-        digest.update(f"\n{name} {tensor.dtype.str} {tensor.shape}\n".encode())
-        digest.update(np.ascontiguousarray(tensor).data if tensor.size else b"")
-    return digest.hexdigest()
 
 
 def _foreign(name: str, leaves: list[Any], kernel: Any) -> Foreign:

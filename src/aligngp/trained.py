@@ -9,7 +9,7 @@ from typing import Any
 
 from aligngp import parts, training_scores
 from aligngp.data.tables import listed
-from aligngp.data.tasks import TaskData, find_task, read_inputs_and_output, read_tasks
+from aligngp.data.tasks import TaskData, find_task, read_tasks
 from aligngp.errors import AligngpWarning, DataError, NotFittedError
 from aligngp.fit.pipeline import ProgressOf
 from aligngp.frame import check_same_rows
@@ -93,13 +93,14 @@ class Trained:
         fitted = self.distinct
         if tasks is None and self.tables is None:
             raise NotFittedError("a model file holds no training rows. Pass them: gp.elbo(tasks).")
-        given: Any = {task.name: (task.X, task.y) for task in self.tables or ()} if tasks is None else tasks
+        own = {task.name: task.stream or (task.X, task.y) for task in self.tables or ()}
+        given: Any = own if tasks is None else tasks
         missing = [name for name in self.parts if not isinstance(given, Mapping) or name not in given]
         if missing:
             raise DataError(f"elbo: expected a dict with the training rows of every task, it lacks {listed(missing)}.")
         result: dict[str, float] = {}
         for part in fitted:
-            rows = [read_inputs_and_output(task, given[task.name]) for task in part.frame.tasks]
+            rows = [parts.known_rows(task, given[task.name]) for task in part.frame.tasks]
             for name, value in parts.terms(part, rows, self.settings.seed).items():
                 result[name] = result.get(name, 0.0) + value
         return result

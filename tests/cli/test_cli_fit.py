@@ -10,11 +10,13 @@ import pytest
 
 import aligngp as agp
 from aligngp.data.files import read_table
+from aligngp.fit.checkpoint import Checkpoints
 from aligngp.job import read_job
+from streams import table, write
 
 
 def contents(folder) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in folder.iterdir()}
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
 
 
 def by_hand() -> agp.AlignedGP:
@@ -136,6 +138,59 @@ def test_resume_fits_again_what_was_interrupted_and_what_is_not_there(run, start
     assert json.loads((started / "new" / "scores.json").read_text())["tasks"] == whole["tasks"]
 
 
+STOPPED = """
+output = "zeta"
+common = "coarse"
+[tasks]
+fine = "fine.csv"
+coarse = { file = "coarse.parquet", stream = true, shards = 2 }
+[model]
+calibration = "none"
+inference = "svi"
+num_inducing = 8
+batch_size = { coarse = 32 }
+max_iterations = 150
+patience = 1000
+"""
+
+
+def test_a_run_that_was_stopped_goes_on_to_the_very_model(run, tmp_path, monkeypatch):
+    write(tmp_path / "coarse.parquet", table(1000, seed=1), 100)
+    agp.write_table(table(20, seed=2, dimensions=3), tmp_path / "fine.csv")
+    (tmp_path / "job.toml").write_text(STOPPED)
+    often = ("--quiet", "--checkpoint-every", "0")
+    assert run("fit", "job.toml", "--out", "whole", *often).code == 0
+    write_state = Checkpoints.write
+
+    def stopped(self, step, *rest):
+        write_state(self, step, *rest)
+        raise SystemExit(9)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoints, "write", stopped)
+        assert run("fit", "job.toml", "--out", "new", *often).code == 9
+    assert sorted(os.listdir(tmp_path / "new")) == ["log-unfinished.txt", "states"]
+    done = run("fit", "job.toml", "--out", "new", *often)
+    assert (done.code, "holds a run of this job that was stopped. Pass --resume" in done.err) == (2, True)
+    assert run("fit", "job.toml", "--out", "new", "--resume", *often).code == 0
+    new, whole = contents(tmp_path / "new"), contents(tmp_path / "whole")
+    assert sorted(new) == sorted(whole) and not (tmp_path / "new" / "states").exists()
+    assert b"training goes on from" in new["log.txt"]
+    models = [agp.load(tmp_path / name / "model.agp") for name in ("new", "whole")]
+    rows = table(50, seed=5).select(["x1", "x2"])
+    np.testing.assert_array_equal(*(gp.predict("coarse", rows).mean for gp in models))
+    assert b"stream = true, shards = 2" in new["job.toml"]
+
+
+def test_a_stopped_run_of_other_data_is_not_gone_on_with(run, started):
+    folder = started / "new" / "states"
+    folder.mkdir(parents=True)
+    (folder / "begun.json").write_text('{"digest": "another"}')
+    for option, code in (("--resume", 2), ("--quiet", 2), ("--force", 0)):
+        assert run("fit", "job.toml", "--out", "new", option).code == code
+    assert not folder.exists()
+
+
 def test_the_job_file_itself_is_not_replaced(run, started):
     before = (started / "job.toml").read_bytes()
     done = run("fit", "job.toml", "--out", ".", "--force")
@@ -170,14 +225,19 @@ def test_a_model_is_kept_even_if_it_cannot_be_scored(run, started, monkeypatch):
     assert (done.code, done.err) == (1, "aligngp: variance: expected positive numbers.\n")
     assert sorted(contents(started / "new")) == ["log-unfinished.txt", "model.agp"]
     assert agp.load(started / "new" / "model.agp").tasks == ("fine", "coarse")
-    assert run("fit", "job.toml", "--out", "new", "--resume").code == 2
+    assert run("fit", "job.toml", "--out", "new").code == 2
+    assert run("fit", "job.toml", "--out", "new", "--resume").code == 1  # it goes on, and fails as before
 
 
 def test_a_disk_that_is_full_leaves_the_old_run(run, started, monkeypatch):
     before = contents(started / "job-run")
 
-    def fail(*arguments):
-        raise OSError("no space left on device")
+    replaced = os.replace
+
+    def fail(source, target):
+        if target.name == "model.agp":
+            raise OSError("no space left on device")
+        replaced(source, target)
 
     monkeypatch.setattr(os, "replace", fail)
     done = run("fit", "job.toml", "--force", "--quiet")

@@ -164,7 +164,7 @@ DISAGREEMENTS = {
     "inputs": ('["b", "a"]', '["b", "c"]', r":8: tasks\.third\.inputs: .*third\.xlsx: .*missing column 'c'"),
     "a sheet": ('"Table"', '"Runs"', r":8: tasks\.third\.sheet: .*third\.xlsx: .*'Runs'"),
     "a file": ('"fine.csv"', '"fne.csv"', r":6: tasks\.fine: .*fne\.csv: .*did you mean 'fine\.csv'"),
-    "a folder": ('"fine.csv"', '"sub.csv"', r":6: tasks\.fine: .*sub\.csv: this is a folder"),
+    "a folder": ('"fine.csv"', '"sub.csv"', r":6: tasks\.fine: .*sub\.csv: this folder has no Parquet file"),
     "a suffix": ('"fine.csv"', '"fine.txt"', r":6: tasks\.fine: .*fine\.txt: a file with the suffix '\.txt'"),
     "an output of test rows": ('"zeta_true"', '"zeta"', r":15: test\.fine\.output: .*test\.csv: .*column 'zeta'"),
     "a column of a mapping": ('["x3", 1]', '["x3", "x9"]', r":11: mappings\.fine: task 'fine' has no column 'x9'"),

@@ -15,8 +15,10 @@ import typer
 
 from aligngp.cli.journal import journal, log
 from aligngp.cli.options import Debug, Force, Quiet
-from aligngp.cli.run import LOG, MODEL, UNFINISHED, Run
+from aligngp.cli.run import LOG, MODEL, STATES, UNFINISHED, Run
+from aligngp.data.processes import process_index, start, wait_for_all
 from aligngp.estimator import AlignedGP
+from aligngp.fit.checkpoint import Checkpoint
 from aligngp.job import Job, read_job
 
 _SHOWN = {"smse": "SMSE", "rmse": "RMSE", "nlpd": "NLPD", "crps": "CRPS"}
@@ -30,8 +32,26 @@ def fit(
     force: Force = False,
     resume: Annotated[
         bool,
-        typer.Option("--resume", help="Do nothing where the folder holds the finished run of this very job and data."),
+        typer.Option("--resume", help="Keep a finished run of this job and data; go on with one that was stopped."),
     ] = False,
+    every: Annotated[
+        float, typer.Option("--checkpoint-every", help="Seconds between the states that a stopped run goes on from.")
+    ] = 60.0,
+    confined: Annotated[
+        bool, typer.Option("--confined", help="Refuse files outside of the job's folder, and URLs.")
+    ] = False,
+    distributed: Annotated[
+        bool, typer.Option("--distributed", help="One of several processes, as Slurm, MPI or Kubernetes start them.")
+    ] = False,
+    coordinator: Annotated[
+        str | None, typer.Option("--coordinator", help="HOST:PORT of the first process.", show_default=False)
+    ] = None,
+    processes: Annotated[
+        int | None, typer.Option("--processes", help="How many there are; with --coordinator.", show_default=False)
+    ] = None,
+    process: Annotated[
+        int | None, typer.Option("--process", help="Which one this is, from 0; with --coordinator.", show_default=False)
+    ] = None,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
@@ -43,22 +63,35 @@ def fit(
     A run that is there already is replaced only with --force.
 
     With --resume a finished run of the same settings and files is kept, and one
-    that was stopped is fitted again from the beginning.
+    that was stopped goes on from the last state of its training.
+
+    With --distributed several processes fit together: each is started by the
+    same command and reads its own part of the streamed tasks, the first writes.
 
     Example: aligngp fit job.toml --out turbine
     """
+    together = distributed or coordinator is not None
+    if together:
+        start(coordinator, processes, process)
     with journal() as lines:
-        wanted = read_job(job)
+        wanted = read_job(job, confined)
         run = Run(Path(f"{job.stem}-run") if out is None else out, wanted, wanted.digest())
         if run.is_settled(force, resume):
             print(f"{run.folder}: finished before, of the same job and data; nothing to do.")
             return
+        wait_for_all("the folder was looked at")
         log.info("aligngp %s, jax %s, Python %s", version("aligngp"), version("jax"), platform.python_version())
         log.info("job %s, run folder %s", job, run.folder)
         tables, test = wanted.read()
-        run.folder.mkdir(parents=True, exist_ok=True)
-        lines.write_to(run.folder / UNFINISHED)
-        gp, seconds = _fitted(wanted, tables, quiet)
+        first = process_index() == 0
+        if first:
+            run.begin(force)
+            lines.write_to(run.folder / UNFINISHED)
+        wait_for_all("the folder was made")
+        states = Checkpoint(run.folder / STATES, every, resume=resume)
+        gp, seconds = _fitted(wanted, tables, quiet or not first, states, "all" if together else None)
+        if not first:
+            return
         run.keep(gp)
         scores = {**_scores(gp, test), "warnings": gp.warnings()}
         for sentence in scores["warnings"]:
@@ -75,13 +108,15 @@ def fit(
         print(f"       aligngp report {folder}")
 
 
-def _fitted(job: Job, tables: Mapping[str, Any], quiet: bool) -> tuple[AlignedGP, float]:
+def _fitted(
+    job: Job, tables: Mapping[str, Any], quiet: bool, states: Checkpoint, devices: str | None
+) -> tuple[AlignedGP, float]:
     """Return the fitted model and the seconds of the fit."""
     gp = AlignedGP(**{**job.keywords, "progress": not quiet and job.model.get("progress", True)})
     log.info("fitting %s with %s", ", ".join(map(repr, tables)), ", ".join(gp.settings.changed()))
-    start = time.perf_counter()
-    gp.fit(tables)
-    seconds = time.perf_counter() - start
+    began = time.perf_counter()
+    gp.fit(tables, checkpoint=states, devices=devices)
+    seconds = time.perf_counter() - began
     log.info("fitted in %.1f s", seconds)
     gp.settings = replace(gp.settings, progress=job.model.get("progress"))  # what was shown here is not the model's
     return gp, seconds

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import shutil
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -18,8 +19,10 @@ from aligngp.estimator import AlignedGP
 from aligngp.job import Job, as_used, read_job
 from aligngp.loading import load
 
-State = Literal["new", "same", "interrupted", "other"]
+State = Literal["new", "begun", "same", "interrupted", "other"]
 MODEL, JOB, SCORES, LOG, UNFINISHED = "model.agp", "job.toml", "scores.json", "log.txt", "log-unfinished.txt"
+STATES, BEGUN = "states", "begun.json"
+"""The folder of a run that is not finished: the states of its training, and of which job it is."""
 
 
 @dataclass(frozen=True)
@@ -32,14 +35,16 @@ class Run:
 
     def state(self) -> State:
         """Return whether the folder is free, or what run it holds: of this job and data or not, to its end or not."""
-        if not any((self.folder / name).exists() for name in (MODEL, JOB, SCORES, LOG)):
+        begun = self._begun()
+        if begun is None and not any((self.folder / name).exists() for name in (MODEL, JOB, SCORES, LOG)):
             return "new"
+        unfinished: State = "begun" if begun == self.digest else "other"
         try:
             found = json.loads((self.folder / SCORES).read_text(encoding="utf-8"))
             same = (found["digest"], found["model"]) == (self.digest, _checksum(self.folder / MODEL))
-            return "other" if not same else "interrupted" if found["interrupted"] else "same"
+            return unfinished if not same else "interrupted" if found["interrupted"] else "same"
         except (OSError, ValueError, KeyError, TypeError):
-            return "other"
+            return unfinished
 
     def is_settled(self, force: bool, resume: bool) -> bool:
         """Return whether there is nothing to do; raise where there is something that may not be replaced."""
@@ -52,17 +57,36 @@ class Run:
         state = self.state()
         if resume and state == "same":
             return True
-        if state == "new" or force or (resume and state == "interrupted"):
+        if state == "new" or force or (resume and state in ("interrupted", "begun")):
             return False
         if resume:
             raise SettingError(
                 f"{self.folder} holds a run of another job, of other data, or one that did not end. Pass --force to "
                 "replace it, or another --out."
             )
+        if state == "begun":
+            raise SettingError(
+                f"{self.folder} holds a run of this job that was stopped. Pass --resume to go on, --force to begin "
+                "anew, or another --out."
+            )
         raise SettingError(
             f"{self.folder} holds a run already. Pass --force to replace it, --resume to keep it if it is of this job "
             "and data, or another --out."
         )
+
+    def begin(self, force: bool) -> None:
+        """Make the folder, and note which job is under way; with ``force`` what an earlier one left is removed."""
+        if force:
+            shutil.rmtree(self.folder / STATES, ignore_errors=True)
+        (self.folder / STATES).mkdir(parents=True, exist_ok=True)
+        write_text(self.folder / STATES / BEGUN, json.dumps({"digest": self.digest}))
+
+    def _begun(self) -> str | None:
+        """Return the job whose run was begun and not finished, None where there is none."""
+        try:
+            return str(json.loads((self.folder / STATES / BEGUN).read_text(encoding="utf-8"))["digest"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
 
     def keep(self, gp: AlignedGP) -> None:
         """Write the model, before anything else can fail."""
@@ -83,6 +107,8 @@ class Run:
             **_json(scores),
         }
         write_text(self.folder / SCORES, json.dumps(said, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+        if not gp.interrupted:  # else --resume goes on from them
+            shutil.rmtree(self.folder / STATES, ignore_errors=True)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -21,9 +21,22 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
+        _settle(target.parent)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _settle(folder: Path) -> None:
+    """Have a folder's new name on disk too, where the system can."""
+    if os.name == "nt":
+        return
+    with suppress(OSError):  # not every file system knows what that is
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:

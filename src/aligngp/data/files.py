@@ -20,6 +20,7 @@ import numpy as np
 from aligngp.data import excel
 from aligngp.data.atomic import replacing
 from aligngp.data.delimited import as_delimited, read_delimited
+from aligngp.data.sizes import check_archive, check_arrays, check_fits
 from aligngp.data.tables import did_you_mean, listed
 from aligngp.errors import DataError
 
@@ -134,14 +135,18 @@ def _check_there(source: Path) -> None:
 
 
 def _read(source: Path, suffix: str, sheet: str | None) -> pa.Table:
+    check_fits(source, source.stat().st_size)
     if suffix in (".csv", ".tsv"):
         return read_delimited(source, "\t" if suffix == ".tsv" else None)
     if suffix == ".parquet":
         import pyarrow.parquet as parquet
 
         with parquet.ParquetFile(source) as file:  # and not read_table, which reads folder names as columns
+            check_fits(source, 8 * file.metadata.num_rows * file.metadata.num_columns)
             return file.read()
     if suffix == ".xlsx":
+        if zipfile.is_zipfile(source):
+            check_archive(source)
         return excel.read_sheet(source, sheet)
     return _read_npz(source) if suffix == ".npz" else _read_arrow(source)
 
@@ -163,6 +168,8 @@ def _read_npz(source: Path) -> pa.Table:
 
     if not zipfile.is_zipfile(source):  # else np.load would try what it may not do, and advise to allow it
         raise ValueError("not a zip file")
+    check_archive(source)
+    check_arrays(source)
     columns: dict[str, np.ndarray] = {}
     with np.load(source, allow_pickle=False) as archive:
         for name in archive.files:

@@ -45,13 +45,21 @@ def fit_scaler(X: Any, standardize: bool = True) -> Scaler:
         raise DataError(f"a scaler needs rows of shape (N, D) with N >= 1, got shape {X.shape}.")
     if not standardize:
         return Scaler(np.zeros(X.shape[1]), np.ones(X.shape[1]))
+    return scaler_of(*moments(X))
+
+
+def moments(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The mean and standard deviation (dividing by N) of the columns of X (N, D), of any magnitude."""
     # Powers of two bring every column below 1, exactly, so that no square or sum leaves the range of float64.
     _, exponent = np.frexp(np.abs(X).max(axis=0))
     rows = np.ldexp(X, -exponent)
     # Deviations from the first row keep the digits of a column far from zero, and are zeros for a constant.
     deviations = rows - rows[0]
     center = rows[0] + deviations.mean(axis=0)
-    spread = deviations.std(axis=0)
-    mean, scale = np.ldexp(center, exponent), np.ldexp(spread, exponent)
-    constant = (spread <= _NOISE * np.abs(center)) | (scale < np.finfo(np.float64).tiny)
-    return Scaler(mean, np.where(constant, 1.0, scale))
+    return np.ldexp(center, exponent), np.ldexp(deviations.std(axis=0), exponent)
+
+
+def scaler_of(mean: np.ndarray, spread: np.ndarray) -> Scaler:
+    """The scaler of columns with that mean and standard deviation; what is constant up to rounding gets scale 1."""
+    constant = (spread <= _NOISE * np.abs(mean)) | (spread < np.finfo(np.float64).tiny)
+    return Scaler(mean, np.where(constant, 1.0, spread))

@@ -1,14 +1,20 @@
 """What a user passes as tasks, read and checked, and later the rows that belong to a task."""
 
+import os
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from aligngp.data.checks import check_names, check_noise, check_output_names, check_rows, suspicions
+from aligngp.data.files import read_table
+from aligngp.data.parquet import Parquet, is_dataset
+from aligngp.data.scaling import Scaler, fit_scaler
+from aligngp.data.stream import Stream
+from aligngp.data.streamed import open_stream, summarised, whole_table
 from aligngp.data.tables import (
     check_finite,
     did_you_mean,
@@ -21,7 +27,7 @@ from aligngp.data.tables import (
 )
 from aligngp.errors import AligngpWarning, DataError
 
-_A_TASK = "a DataFrame with the output column, a tuple (X, y), or agp.Task(X, y, ...)"
+_A_TASK = "a DataFrame with the output column, a tuple (X, y), agp.Task(X, y, ...), agp.Parquet(path) or a file's path"
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +72,7 @@ class TaskData:
     """A checked task: inputs `X` (N, Dt) and outputs `y` (N,), float64 and finite, in the user's units.
 
     `named` is False when the column names x1, x2, ... were made up; `output` is None when it has no name.
+    Where the rows are streamed, `X` and `y` are a sample of them.
     """
 
     name: str
@@ -77,10 +84,36 @@ class TaskData:
     named: bool
     mapping: object | None = None
     noise: float | None = None
+    stream: Stream | None = None
+
+    @property
+    def rows(self) -> int:
+        """The number of all rows."""
+        return self.y.size if self.stream is None else self.stream.rows
+
+    def sampled(self) -> "TaskData":
+        """The task of its sample alone where its rows are streamed, else the task."""
+        return self if self.stream is None else replace(self, stream=None)
+
+    def scalers(self, standardize: bool = True) -> tuple[Scaler, Scaler]:
+        """The scalings of inputs and output, by all rows."""
+        if self.stream is None:
+            return fit_scaler(self.X, standardize), fit_scaler(self.y[:, None], standardize)
+        found = self.stream.summary
+        return found.scaler(slice(None, -1), standardize), found.scaler(slice(-1, None), standardize)
+
+    @property
+    def output_moments(self) -> tuple[float, float]:
+        """Mean and variance of the outputs of all rows."""
+        if self.stream is None:
+            return float(np.mean(self.y)), float(np.var(self.y))
+        return float(self.stream.summary.mean[-1]), float(self.stream.summary.spread[-1] ** 2)
 
     @cached_property
     def span(self) -> np.ndarray:
         """The lowest and the highest value of every input, shape (2, Dt); found once."""
+        if self.stream is not None:
+            return np.stack([self.stream.summary.low[:-1], self.stream.summary.high[:-1]])
         return np.stack([self.X.min(axis=0), self.X.max(axis=0)])
 
     @property
@@ -103,11 +136,22 @@ def read_tasks(tasks: Any, output: Any = None) -> tuple[TaskData, ...]:
         if not isinstance(name, str) or not name.strip():
             raise DataError(f"task names must be non-empty strings, got {name!r} ({type(name).__name__}).")
     outputs = check_output_names(tuple(tasks), output)
-    read = tuple(_read_task(name, _as_task(name, value), outputs.get(name)) for name, value in tasks.items())
+    read = tuple(_read(name, value, outputs.get(name)) for name, value in tasks.items())
     for task in read:
         for message in suspicions(task.columns, task.output, task.X, task.y):
             warnings.warn(f"task {task.name!r}: {message}", AligngpWarning, stacklevel=3)
     return read
+
+
+def task_schema(name: str, value: Any, output: str | None = None) -> TaskSchema:
+    """What a task looks like; of a stream by its files' footers, without reading its rows."""
+    if isinstance(value, Parquet):
+        dataset = open_stream(value, name, output)
+        if dataset is not None:
+            return TaskSchema(name, dataset.columns[:-1], dataset.columns[-1], "pyarrow", True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AligngpWarning)  # what is suspicious is told when it is fitted
+        return _read(name, value, output).schema
 
 
 def read_inputs(schema: TaskSchema, data: Any) -> tuple[np.ndarray, str]:
@@ -166,8 +210,25 @@ def _came(value: Any) -> str:
     return f"{type(value).__name__}{length}" if value is not None else "None"
 
 
+def _read(name: str, value: Any, output: str | None) -> TaskData:
+    """One task, its rows in memory or streamed."""
+    if isinstance(value, str | os.PathLike):
+        value = Parquet(value) if is_dataset(value) else Task(read_table(value))
+    if not isinstance(value, Parquet):
+        return _read_task(name, _as_task(name, value), output)
+    dataset = open_stream(value, name, output)
+    if dataset is None:
+        table = whole_table(value, name, output)
+        return _read_task(name, Task(table, value.output, value.inputs, value.mapping, value.noise), output)
+    stream = summarised(dataset, value.shards)
+    sample = stream.summary.sample
+    X, y, columns = np.ascontiguousarray(sample[:, :-1]), sample[:, -1].copy(), dataset.columns
+    noise = check_noise(name, value.noise)
+    return TaskData(name, columns[:-1], columns[-1], X, y, "pyarrow", True, value.mapping, noise, stream)
+
+
 def _as_task(name: str, value: Any) -> Task:
-    """The three ways to write a task as one."""
+    """The three ways to write a task in memory as one."""
     if isinstance(value, Task):
         return value
     if isinstance(value, tuple) and len(value) == 2:

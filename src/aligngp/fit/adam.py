@@ -21,7 +21,9 @@ from jax.flatten_util import ravel_pytree
 
 from aligngp.data.batches import Batches
 from aligngp.errors import AligngpWarning, TrainingError
+from aligngp.fit.checkpoint import Checkpoints
 from aligngp.fit.diagnosis import explain
+from aligngp.fit.feed import TrainingData, take
 from aligngp.model import Model
 from aligngp.objective.elbo import TaskBatch, Terms, elbo
 from aligngp.parameters import as_arrays, join, resolve, split
@@ -55,15 +57,6 @@ class AdamSettings:
     """After every ``patience`` iterations: stop if their mean bound is not above that of as many before them."""
 
 
-@dataclass(frozen=True)
-class TrainingData:
-    """All training rows of all tasks and how they are drawn into batches."""
-
-    batches: tuple[TaskBatch, ...]
-    batch_sizes: tuple[int | None, ...]
-    names: tuple[str, ...]
-
-
 class _State(eqx.Module):
     trainable: Any
     optimiser: optax.OptState
@@ -86,6 +79,7 @@ def train(
     seed: int,
     settings: AdamSettings,
     progress: Progress | None = None,
+    checkpoints: Checkpoints | None = None,
 ) -> tuple[Model, History]:
     """Maximise the bound by Adam; return the model and the history.
 
@@ -104,7 +98,17 @@ def train(
     step = replace(settings, iterations=1, patience=None)  # how long it goes on is no reason to compile it anew
     best, best_value = trainable, -np.inf
     record: list[tuple[np.ndarray, np.ndarray]] = []  # bounds and seconds of every chunk
-    start, done, size = time.perf_counter(), 0, 1
+    done, size = 0, 1
+    if checkpoints is not None and (found := checkpoints.load((state, best))) is not None:
+        (state, best), (values, seconds), facts = found
+        record, done, best_value = [(values, seconds)], values.size, facts["best_value"]
+        source.skip(done)
+    start = time.perf_counter() - max((float(chunk[-1]) for _, chunk in record), default=0.0)
+
+    def keep(checkpoints: Checkpoints) -> None:
+        records = [np.concatenate([chunk[part] for chunk in record]) for part in (0, 1)]
+        checkpoints.write(done, (state, best), records, {"best_value": float(best_value)})
+
     try:
         while done < settings.iterations:
             count = min(size, settings.iterations - done)
@@ -129,10 +133,14 @@ def train(
                 progress(done, settings.iterations, float(values[-1]))
             if stalled([bounds for bounds, _ in record], settings.patience):
                 break
+            if checkpoints is not None and checkpoints.due():
+                keep(checkpoints)
         final = state.trainable
     except KeyboardInterrupt:
         if not record:
             raise
+        if checkpoints is not None:
+            keep(checkpoints)
         warnings.warn(
             f"Training was interrupted after {done} of {settings.iterations} iterations; the best model so far is "
             "kept.",
@@ -184,14 +192,6 @@ def loss_function(rest: Model, batches, scales, key: PRNGKeyArray, settings: Ada
         return -terms.total
 
     return loss
-
-
-def take(batch: TaskBatch, index: Array | None, scale: float) -> TaskBatch:
-    """Return the rows of a batch by number, all of them where there is no number."""
-    if index is None:
-        return batch
-    counted = None if batch.counted is None else batch.counted[index]
-    return TaskBatch(jax.tree.map(lambda leaf: leaf[index], batch.rows), batch.y[index], scale, counted)
 
 
 @eqx.filter_jit

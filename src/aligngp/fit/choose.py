@@ -52,8 +52,16 @@ class Problem:
         return sum(self.uncertain) * max(self.inducing) ** 2 * self.latents * (self.latents + 1) / 2
 
 
-def choose(settings: Settings, problem: Problem, label: str) -> Inference:
-    """Return the inference that is asked for, if it is possible, or the fastest that is."""
+def choose(settings: Settings, problem: Problem, label: str, streamed: Sequence[str] = ()) -> Inference:
+    """Return the inference that is asked for, if it is possible, or the fastest that is; ``streamed`` names tasks."""
+    if streamed:
+        if settings.inference not in ("auto", "svi"):
+            raise SettingError(
+                f"inference={settings.inference!r} takes all rows in memory, and those of task {streamed[0]!r} are "
+                "streamed. Pass inference='svi', or agp.Parquet(..., stream=False)."
+            )
+        log.info("%s: inference svi (the rows of %s are streamed)", label, ", ".join(map(repr, streamed)))
+        return "svi"
     if settings.inference == "auto":
         chosen, reason = _fastest(settings, problem)
         log.info("%s: inference %s (%s)", label, chosen, reason)

@@ -93,6 +93,11 @@ def with_best_posterior(model: Model, batches: tuple[TaskBatch, ...]) -> Model:
         means, scales = direct.best_posterior(_chosen(model, "collapsed"), model, batches)
     else:
         means, scales = _posterior(model, bucketed(model.mappings, batches))
+    return with_moments(model, means, scales)
+
+
+def with_moments(model: Model, means: Sequence[Any], scales: Sequence[Any]) -> Model:
+    """Return the model with mean and lower factor of the q(u) of every latent, then of every residual."""
     found = iter(zip(means, scales, strict=True))
 
     def placed(gp: SparseGP) -> SparseGP:

@@ -5,26 +5,33 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 
 import jax
 import numpy as np
 
 from aligngp.data.batches import resolve_batch_sizes
+from aligngp.data.processes import process_index
+from aligngp.data.stream import Stream
 from aligngp.data.tasks import TaskData
 from aligngp.errors import AligngpWarning, SettingError, TrainingError
-from aligngp.fit.adam import AdamSettings, History, TrainingData, ended, take, train
+from aligngp.fit.adam import AdamSettings, History, ended, train
+from aligngp.fit.all_rows import best_over_all_rows
+from aligngp.fit.checkpoint import Checkpoints, identity
 from aligngp.fit.choose import Inference, Problem, choose
-from aligngp.fit.collapse import Objective, train_deterministic, with_best_posterior
+from aligngp.fit.collapse import Objective, train_deterministic
+from aligngp.fit.feed import StreamedTask, TrainingData, take
 from aligngp.fit.imc import calibrate
 from aligngp.fit.initialise import MOST_INDUCING, Start, default_inducing, elsewhere, initial_model
 from aligngp.fit.lbfgs import LbfgsSettings
+from aligngp.fit.long import SHORT, LongRun
 from aligngp.fit.natural import NaturalSettings, train_natural
 from aligngp.frame import Frame, affine_in_frame, alone
 from aligngp.kernels import SquaredExponential, as_kernel
 from aligngp.mappings.fixed import AffineMap, Nominal
 from aligngp.model import Model
 from aligngp.objective.elbo import TaskBatch
+from aligngp.parameters import in_precision
 from aligngp.settings import Settings
 from aligngp.typing import Expectation, Progress
 
@@ -73,6 +80,13 @@ class _Fit:
     settings: Settings
     progress: ProgressOf
     label: str
+    streams: tuple[StreamedTask | None, ...]
+    long: LongRun = SHORT
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """Return the number of all rows of every task; of a streamed one, ``batches`` holds a sample."""
+        return TrainingData(self.batches, (), (), self.streams).rows
 
     def start(self, bases: dict[int, AffineMap], sparse: bool = True) -> Model:
         """Return the initial model."""
@@ -91,6 +105,7 @@ def fit_model(
     batches: tuple[TaskBatch, ...],
     settings: Settings,
     progress: ProgressOf,
+    long: LongRun = SHORT,
 ) -> Fitted:
     """Fit the model that the settings describe.
 
@@ -99,7 +114,8 @@ def fit_model(
     """
     kinds = calibrations(frame, settings)
     noises = tuple(task.noise for task in tasks)
-    fit = _Fit(frame, batches, noises, kinds, settings, progress, "training")
+    streams = tuple(_streamed(frame, at, task, settings.dtype) for at, task in enumerate(tasks))
+    fit = _Fit(frame, batches, noises, kinds, settings, progress, "training", streams, long)
     chosen = _chosen(fit)
     if chosen != "adam":
         return _fit_once(fit, tasks, chosen)
@@ -109,7 +125,8 @@ def fit_model(
         label = f"restart {restart + 1} of {number}" if number > 1 else "training"
         seeded = replace(settings, seed=(settings.seed + restart) % _SEEDS)
         try:
-            fitted = _fit_once(replace(fit, settings=seeded, label=label), tasks, chosen)
+            own = replace(fit, settings=seeded, label=label, long=long.of(f"restart{restart}") if restart else long)
+            fitted = _fit_once(own, tasks, chosen)
         except TrainingError as error:
             if best is None and restart == number - 1:
                 raise
@@ -149,9 +166,16 @@ def _explicit(settings: Settings, task: str) -> bool:
     return (asked if isinstance(asked, str) else asked.get(task, "auto")) != "auto"
 
 
+def _streamed(frame: Frame, at: int, task: TaskData, dtype: str) -> StreamedTask | None:
+    """Return a task's stream with what standardises its rows, None where they are in memory."""
+    if task.stream is None:
+        return None
+    return StreamedTask(task.stream, lambda X, y: in_precision(frame.batch(at, X, y), dtype))
+
+
 def _chosen(fit: _Fit) -> Inference:
     """Return the inference of a fit."""
-    settings, rows = fit.settings, [batch.y.shape[0] for batch in fit.batches]
+    settings, rows = fit.settings, fit.rows
     latents = settings.num_latents if len(rows) > 1 else 1
     shared = settings.num_inducing or default_inducing(sum(rows))
     own = settings.num_inducing or MOST_INDUCING
@@ -167,7 +191,13 @@ def _chosen(fit: _Fit) -> Inference:
         latents=latents,
         closed=isinstance(as_kernel(settings.kernel), SquaredExponential),
     )
-    return choose(settings, problem, fit.label)
+    streamed = [name for name, one in zip(fit.frame.names, fit.streams, strict=True) if one is not None]
+    if "free" in (kind for kind, one in zip(fit.kinds, fit.streams, strict=True) if one is not None):
+        raise SettingError(
+            f"task {streamed[0]!r}: calibration='free' has parameters for every row, and its rows are streamed. Pass "
+            "another calibration, or agp.Parquet(..., stream=False)."
+        )
+    return choose(settings, problem, fit.label, streamed)
 
 
 def _fit_once(fit: _Fit, tasks: tuple[TaskData, ...], chosen: Inference) -> Fitted:
@@ -186,6 +216,8 @@ def _low_fidelity(fit: _Fit, chosen: Inference) -> Model:
     name = fit.frame.names[at]
     single = replace(
         fit,
+        streams=(fit.streams[at],),
+        long=fit.long.of("single-task"),
         frame=alone(fit.frame, at),
         batches=(fit.batches[at],),
         noises=(fit.noises[at],),
@@ -203,7 +235,7 @@ def _trained(fit: _Fit, bases: dict[int, AffineMap], chosen: Inference) -> Fitte
     prior = settings.hyperparameters != "ml"
     if chosen == "svi":
         return _by_natural_gradients(fit, bases, prior)
-    number = settings.restarts or (_STARTS if sum(batch.y.shape[0] for batch in fit.batches) <= _FEW_ROWS else 1)
+    number = settings.restarts or (_STARTS if sum(fit.rows) <= _FEW_ROWS else 1)
     starts = fit.starts(bases, number, sparse=chosen != "exact")
     limits = LbfgsSettings(1000 if settings.max_iterations is None else settings.max_iterations)
     objective = Objective(chosen, prior)
@@ -219,7 +251,8 @@ def _by_adam(fit: _Fit, bases: dict[int, AffineMap]) -> Fitted:
     model, sizes, seed = fit.start(bases), _sizes(fit, None), fit.settings.seed
     adam = _adam(fit, model, sizes)
     data = TrainingData(fit.batches, sizes, fit.frame.names)
-    model, history = train(model, data, jax.random.key(seed), seed, adam, fit.progress(fit.label))
+    kept = _checkpoints(fit, sizes, adam)
+    model, history = train(model, data, jax.random.key(seed), seed, adam, fit.progress(fit.label), kept)
     return Fitted(model, history, adam, "adam", False, not ended(history, adam))
 
 
@@ -229,21 +262,7 @@ def _by_natural_gradients(fit: _Fit, bases: dict[int, AffineMap], prior: bool) -
     starts = fit.starts(bases, settings.restarts or 1)
     model = starts[0]
     expectation = _adam(fit, model, sizes).expectation
-    subset, whole = _subset(fit.batches, settings.seed), fit.batches
-    warm = expectation == "analytic" or all(_is_known(model, task) for task in range(len(whole)))
-    if warm:
-        few = LbfgsSettings(min(100, settings.iterations), 1e-6)
-        scaled = tuple(
-            replace(part, scale=full.y.shape[0] / part.y.shape[0]) for part, full in zip(subset, whole, strict=True)
-        )
-        model, _, _ = train_deterministic(
-            starts,
-            scaled,
-            Objective("collapsed", prior),
-            few,
-            fit.progress(f"{fit.label}: start from a subset"),
-            fit.frame.names,
-        )
+    known = [_is_known(model, task) for task in range(len(fit.batches))]
     svi = NaturalSettings(
         iterations=settings.iterations,
         num_samples=settings.num_samples,
@@ -252,12 +271,47 @@ def _by_natural_gradients(fit: _Fit, bases: dict[int, AffineMap], prior: bool) -
         **({} if settings.learning_rate is None else {"learning_rate": settings.learning_rate}),
         **({} if settings.patience is None else {"window": settings.patience}),
     )
-    data = TrainingData(whole, sizes, fit.frame.names)
-    key = jax.random.key(settings.seed)
-    model, history, interrupted = train_natural(model, data, key, settings.seed, svi, fit.progress(fit.label))
-    if warm:  # one pass over all rows gives the best q(u) at the hyperparameters that were found
-        model = with_best_posterior(model, whole)
+    kept = _checkpoints(fit, sizes, svi)
+    warm = expectation == "analytic" or all(known)
+    if warm and not (kept is not None and kept.usable()):  # a checkpoint has the parameters that this leads to
+        model = _warmed_up(fit, starts, Objective("collapsed", prior))
+    data = TrainingData(fit.batches, sizes, fit.frame.names, fit.streams)
+    key, progress = jax.random.key(settings.seed), fit.progress(fit.label)
+    trained = train_natural(model, data, key, settings.seed, svi, progress, kept, fit.long.devices)
+    model, history, interrupted = trained
+    uncertain = [one for one, point in zip(fit.streams, known, strict=True) if one is not None and not point]
+    if warm and not uncertain:  # one pass over all rows gives the best q(u) at the hyperparameters that were found
+        model = best_over_all_rows(model, data, fit.long.devices)
     return Fitted(model, history, _adam(fit, model, sizes), "svi", prior, interrupted)
+
+
+def _warmed_up(fit: _Fit, starts: Sequence[Model], objective: Objective) -> Model:
+    """Return the model that a collapsed fit to a subset of every task's rows leads to."""
+    scaled = tuple(
+        replace(part, scale=rows / part.y.shape[0])
+        for part, rows in zip(_subset(fit.batches, fit.settings.seed), fit.rows, strict=True)
+    )
+    few, progress = (
+        LbfgsSettings(min(100, fit.settings.iterations), 1e-6),
+        fit.progress(f"{fit.label}: start from a subset"),
+    )
+    return train_deterministic(starts, scaled, objective, few, progress, fit.frame.names)[0]
+
+
+def _checkpoints(
+    fit: _Fit, sizes: Sequence[int | None], training: AdamSettings | NaturalSettings
+) -> Checkpoints | None:
+    """Return where the states of a training are kept, None where they are not."""
+    if fit.long.checkpoint is None:
+        return None
+    left_out = ("mappings", "progress")  # what mappings do stands in the rows
+    plain = {one.name: repr(getattr(fit.settings, one.name)) for one in fields(Settings) if one.name not in left_out}
+    names = {"tasks": list(fit.frame.names), "rows": list(fit.rows), "batch_sizes": list(sizes)}
+    said = {**plain, **names, "training": asdict(training), "kinds": list(fit.kinds)}
+    scalers = [(one.mean, one.scale) for one in (*fit.frame.inputs, *fit.frame.outputs)]
+    shards = [None if one is None else one.stream.shards for one in fit.streams]
+    known = identity({**said, "shards": shards}, (scalers, fit.batches, fit.frame.training_outputs))
+    return Checkpoints(fit.long.checkpoint, known, writes=process_index() == 0)
 
 
 def _subset(batches: Sequence[TaskBatch], seed: int) -> tuple[TaskBatch, ...]:
@@ -278,9 +332,20 @@ def _is_known(model: Model, task: int) -> bool:
 
 def _sizes(fit: _Fit, default: int | None) -> tuple[int | None, ...]:
     """Return rows a step of every task."""
-    rows = [batch.y.shape[0] for batch in fit.batches]
     asked = default if fit.settings.batch_size is None else fit.settings.batch_size
-    return resolve_batch_sizes(asked, fit.frame.names, rows)
+    found = resolve_batch_sizes(asked, fit.frame.names, fit.rows)
+    return tuple(
+        size if one is None else _of_stream(one.stream, size, asked is not default)
+        for size, one in zip(found, fit.streams, strict=True)
+    )
+
+
+def _of_stream(stream: Stream, size: int | None, given: bool) -> int:
+    """Return rows a step of a stream: as given, else about as many as usual, the same of every shard."""
+    if size is not None and given:
+        return size
+    usual = min(size or _BATCH, stream.rows)
+    return max(1, usual // stream.shards) * stream.shards
 
 
 def _start(settings: Settings, task: str, sparse: bool = True) -> Start:

@@ -16,7 +16,7 @@ from aligngp.mappings.prior import Affine, Columns, Learned
 from aligngp.settings import Settings
 
 TOP = ("output", "common", "tasks", "mappings", "model", "test")
-TASK = ("file", "output", "inputs", "noise", "sheet")
+TASK = ("file", "output", "inputs", "noise", "sheet", "stream", "shards")
 TEST = ("file", "output", "sheet")
 MODEL = tuple(field.name for field in dataclasses.fields(Settings) if field.name not in ("common", "mappings"))
 """The keys that are accepted at the top, for a task, for test rows and under [model]."""
@@ -123,6 +123,14 @@ def read_source(place: Place, accepted: Collection[str]) -> dict[str, Any]:
             if not _is_number(one.value) or one.value <= 0:
                 raise one.expected("a positive number (the noise's standard deviation, in the units of the output)")
             result[key] = float(one.value)
+        elif key == "stream":
+            if not isinstance(one.value, bool):
+                raise one.expected("true or false")
+            result[key] = one.value
+        elif key == "shards":
+            if not isinstance(one.value, int) or isinstance(one.value, bool) or one.value < 1:
+                raise one.expected("a whole number >= 1")
+            result[key] = one.value
         elif key == "inputs":
             result[key] = tuple(one.rows("a list of column names", lambda item: isinstance(item, str) and item != ""))
         else:

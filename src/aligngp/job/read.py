@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from aligngp.data.files import missing_file
+from aligngp.data.parquet import is_url
 from aligngp.errors import SettingError
 from aligngp.job import check
 from aligngp.job.check import Place
@@ -17,9 +18,17 @@ from aligngp.job.hints import hint
 from aligngp.job.lines import find_lines
 from aligngp.job.toml import toml_key, toml_value
 
+LARGEST = 2**20
+"""Most bytes of a job file."""
+_LONG_KEY = re.compile(r"""(?<![\w-])(?:(?>[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){100}""")
+"""A hundred names with dots between them: reading a key costs the square of their number."""
 
-def read_job(path: str | os.PathLike[str]) -> Job:
-    """Return the job that a file describes; paths in it start at its folder."""
+
+def read_job(path: str | os.PathLike[str], confined: bool = False) -> Job:
+    """Return the job that a file describes; paths in it start at its folder.
+
+    ``confined`` is for jobs of strangers: they may name files in their own folder alone, and no URL.
+    """
     source = Path(path)
     if not source.is_file():
         raise SettingError(
@@ -28,11 +37,33 @@ def read_job(path: str | os.PathLike[str]) -> Job:
             else f"{missing_file(source)} Name a job file; 'aligngp init' writes one to start from."
         )
     text = _text(source)
+    if (found := _LONG_KEY.search(text)) is not None:
+        line = text.count("\n", 0, found.start()) + 1
+        raise SettingError(f"{source}:{line}: a key of a hundred names with dots between them. A job needs four.")
     try:
         content = tomllib.loads(text)
+        lines = find_lines(text)
     except tomllib.TOMLDecodeError as error:
         raise SettingError(_syntax(source, text, str(error))) from None
-    return _job(source, Place(str(source), find_lines(text), content))
+    except RecursionError:
+        told = "lists or tables stand in each other too deeply. A job needs four levels."
+        raise SettingError(f"{source}: {told}") from None
+    job = _job(source, Place(str(source), lines, content))
+    if confined:
+        _check_confined(job)
+    return job
+
+
+def _check_confined(job: Job) -> None:
+    """Raise where a job names what does not stand in its folder, also by a link."""
+    home = job.path.resolve().parent
+    for name, source in (*job.tasks.items(), *job.test.items()):
+        inside = isinstance(source.file, Path) and source.file.resolve().is_relative_to(home)
+        if not inside:
+            raise SettingError(
+                f"{job.path}: task {name!r}: {source.file} is not in the job's folder, and this job is kept to it. Put "
+                "the file there, or leave out --confined."
+            )
 
 
 def _job(path: Path, place: Place) -> Job:
@@ -69,15 +100,25 @@ def _source(path: Path, name: str, entry: Place, outputs: Mapping[str, str]) -> 
             f'task {name!r} has no output column. Write output = "..." at the top of the file, or {toml_key(name)} = '
             f'{{ file = {toml_value(found["file"])}, output = "..." }}.'
         )
-    return Source(**{**found, "file": path.parent / found["file"], "output": output})
+    return Source(**{**found, "file": _place(path, found["file"]), "output": output})
 
 
 def _test(path: Path, entry: Place, task: Source) -> Source:
     found = check.read_source(entry, check.TEST)
-    return Source(**{"output": task.output, **found, "file": path.parent / found["file"]})
+    return Source(**{"output": task.output, **found, "file": _place(path, found["file"])})
+
+
+def _place(path: Path, file: str) -> Path | str:
+    """Return where a file is that a job names: seen from the job's folder, or a URL as it is."""
+    return file if is_url(file) else path.parent / file
 
 
 def _text(source: Path) -> str:
+    if source.stat().st_size > LARGEST:
+        raise SettingError(
+            f"{source}: {source.stat().st_size} bytes, expected a job file of at most {LARGEST}. Tables of numbers "
+            "stand in files of their own."
+        )
     try:
         return source.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:

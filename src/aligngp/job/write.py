@@ -43,9 +43,12 @@ def as_used(job: Job, folder: Path, common: str | None, note: str) -> str:
 
 def _source(source: Source, folder: Path) -> str:
     """Return where a task's table stands, seen from a folder."""
+    others = {key: getattr(source, key) for key in ("output", "inputs", "noise", "sheet", "stream", "shards")}
+    others = {key: value for key, value in others.items() if value is not None}
+    if isinstance(source.file, str):
+        return toml_value({"file": source.file, **others})
     try:
         file = Path(os.path.relpath(source.file.resolve(), folder.resolve())).as_posix()
     except ValueError:  # on another drive
         file = source.file.resolve().as_posix()
-    others = {key: getattr(source, key) for key in ("output", "inputs", "noise", "sheet")}
-    return toml_value({"file": file, **{key: value for key, value in others.items() if value is not None}})
+    return toml_value({"file": file, **others})

@@ -86,7 +86,13 @@ def best_posterior(
 ) -> tuple[tuple[Float[Array, "_ 1"], ...], tuple[Float[Array, "1 _ _"], ...]]:
     """Return mean and lower factor of the best q(v) of every latent, then of every residual there is, whitened."""
     laws = [mapping.posterior(batch.rows)[0] for mapping, batch in zip(model.mappings, batches, strict=True)]
-    total = statistics(model, laws, batches)
+    return posterior_of(model, statistics(model, laws, batches))
+
+
+def posterior_of(
+    model: Model, total: Statistics
+) -> tuple[tuple[Float[Array, "_ 1"], ...], tuple[Float[Array, "1 _ _"], ...]]:
+    """Return the same from the sums over all rows."""
     precision = total.products + jnp.eye(total.linear.shape[0], dtype=total.linear.dtype)
     factor, _ = inverse_factor(precision)
     mean = factor.T @ (factor @ total.linear)
@@ -128,21 +134,29 @@ def _evidence(total: Statistics, parts: Sequence[int]) -> Scalar:
 
 def statistics(model: Model, laws: Sequence[Law], batches: Sequence[TaskBatch]) -> Statistics:
     """Return the sums over all rows of all tasks; each task's count ``scale`` times."""
-    factors = Factors(
-        model.factors(), tuple(None if residual is None else residual.factor() for residual in model.residuals)
-    )
-    parts = []
-    for task, (law, batch) in enumerate(zip(laws, batches, strict=True)):
-        y, own = jnp.asarray(batch.y), jnp.asarray(batch.rows.own)
-        if isinstance(law, Point):
-            part = _point_statistics(model, task, law.value, own, y, factors, batch.counted)
-        else:
-            part = _psi_statistics(model, task, law, own, y, factors, batch.counted)
-        parts.append(jax.tree.map(lambda leaf, scale=batch.scale: scale * leaf, part))
+    factors = factors_of(model)
+    pairs = enumerate(zip(laws, batches, strict=True))
+    parts = [task_statistics(model, task, law, batch, factors) for task, (law, batch) in pairs]
     total = parts[0]
     for part in parts[1:]:
         total = total + part
     return total
+
+
+def factors_of(model: Model) -> Factors:
+    """Return the inverse factors of a model's inducing covariances."""
+    residuals = tuple(None if residual is None else residual.factor() for residual in model.residuals)
+    return Factors(model.factors(), residuals)
+
+
+def task_statistics(model: Model, task: int, law: Law, batch: TaskBatch, factors: Factors) -> Statistics:
+    """Return the sums over the rows of one task, which count ``scale`` times."""
+    y, own = jnp.asarray(batch.y), jnp.asarray(batch.rows.own)
+    if isinstance(law, Point):
+        part = _point_statistics(model, task, law.value, own, y, factors, batch.counted)
+    else:
+        part = _psi_statistics(model, task, law, own, y, factors, batch.counted)
+    return jax.tree.map(lambda leaf: batch.scale * leaf, part)
 
 
 def _point_statistics(model: Model, task: int, x, own, y, factors: Factors, counted=None) -> Statistics:

@@ -28,7 +28,7 @@ def reproduce(content: Content) -> list[Markup]:
         table(("package", "version"), versions(), "Versions", numeric=2),
     ]  # fmt: skip
     if content.tables:
-        rows = [(name, str(one.y.size), fingerprint(one)) for name, one in content.tables.items()]
+        rows = [(name, str(one.rows), fingerprint(one)) for name, one in content.tables.items()]
         caption = "Fingerprints of the training rows (SHA-256 of inputs and outputs in double precision, 16 digits)"
         result.append(table(("task", "rows", "fingerprint"), rows, caption, numeric=3))
     return result
