@@ -150,8 +150,6 @@ def table(path: Path) -> str:
     found = sorted(rows.read(path), key=lambda row: (int(row["rows"]), row["stage"]))
     body = [[row[name] for name in names] for row in found]
     note = (
-        "\nMilliseconds a step: by the clock (fit), and of processor time, all threads together (steps, a training "
-        "without the\npass at its end).\n"
         f"\n16 inputs and the output in float32, row groups of {GROUP} rows; two tasks, {STEPS} steps of 512 rows a "
         "task. The fit's\nseconds hold everything: one pass for scaling and sample, the start from a subset, "
         "compiling, the steps, and one\npass over all rows for the best q(u). Data: as float64, which is what a table "
@@ -159,6 +157,8 @@ def table(path: Path) -> str:
         "with other work: load is the average of the last\nfive minutes, and 2 would be all of the machine; seconds "
         "are fewer on one that is idle. Raw rows: big.csv.\n"
     )
+    if any(row["stage"] == "steps" for row in found):
+        note += "Steps: processor time of all threads, of a training without the pass at its end.\n"
     return (__doc__ or "").split("\n")[0].replace("``", "`") + "\n\n" + rows.markdown(heading, body) + note
 
 

@@ -131,6 +131,16 @@ def kill_fits(folder: Path, left: int, note: Callable[[dict[str, Any]], None]) -
         shutil.rmtree(folder / "run")
 
 
+def kill_after(moment: float, function: Callable[[Path], None], path: Path) -> None:
+    """Kill a process that calls a function, so many seconds after its start."""
+    process = multiprocessing.get_context("fork").Process(target=function, args=(path,))
+    process.start()
+    time.sleep(moment)
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+
+
 def save_forever(path: Path) -> None:
     """Write a model file again and again, every time another one."""
     from aligngp import storage
@@ -147,13 +157,8 @@ def kill_saves(folder: Path, left: int, note: Callable[[dict[str, Any]], None]) 
 
     path, draw, before = folder / "model.agp", random.Random(left), 0
     for _ in range(left):
-        process = multiprocessing.get_context("fork").Process(target=save_forever, args=(path,))
-        process.start()
         moment = draw.uniform(0.02, 0.4)
-        time.sleep(moment)
-        assert process.pid is not None
-        os.kill(process.pid, signal.SIGKILL)
-        process.join()
+        kill_after(moment, save_forever, path)
         wrong, number = "", before
         try:
             if path.exists():
@@ -182,13 +187,8 @@ def kill_benchmarks(folder: Path, left: int, note: Callable[[dict[str, Any]], No
     """Kill so many runs of a benchmark, each going on where the one before it was."""
     path, draw, before = folder / "rows.csv", random.Random(left), 0
     for _ in range(left):
-        process = multiprocessing.get_context("fork").Process(target=measure_missing, args=(path,))
-        process.start()
         moment = draw.uniform(0.02, 0.3)
-        time.sleep(moment)
-        assert process.pid is not None
-        os.kill(process.pid, signal.SIGKILL)
-        process.join()
+        kill_after(moment, measure_missing, path)
         found, wrong = rows.read(path), ""
         places = [(row["case"], row["seed"]) for row in found]
         if len(found) < before:
