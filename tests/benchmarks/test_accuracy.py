@@ -14,6 +14,7 @@ from scipy.stats import wilcoxon
 
 import aligngp as agp
 from aligngp import metrics
+from aligngp.findings import alignment
 from benchmarks import accuracy, accuracy_table, compare
 
 
@@ -304,5 +305,5 @@ def test_rows_of_the_papers_models_say_what_was_learned(monkeypatch):
     )
     gp.fit({name: agp.Task(*table, names=list(case.names[name])) for name, table in case.tasks.items()})
     assert row["steps"] == 3
-    assert float(row["nu_g0"]) == pytest.approx(agp.parameters.resolve(gp.model).mappings[0].prior_variance, rel=1e-5)
+    assert float(row["nu_g0"]) == pytest.approx(alignment.nu_g0(gp, "fine"), rel=1e-5)
     assert measured("SOGP", iterations=2)["nu_g0"] == "" and measured("auto")["steps"] == ""
