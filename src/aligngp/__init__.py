@@ -23,6 +23,7 @@ from aligngp.estimator import AlignedGP, load
 from aligngp.mappings.prior import Affine, Columns, Learned, Tabulated
 from aligngp.prediction import Prediction
 from aligngp.runtime import computing
+from aligngp.suggest import Choice, Integer, Real, Suggestion
 
 __version__ = version("aligngp")
 
@@ -31,14 +32,18 @@ __all__ = [
     "AlignedGP",
     "AligngpError",
     "AligngpWarning",
+    "Choice",
     "Columns",
     "DataError",
+    "Integer",
     "Learned",
     "MissingPackageError",
     "ModelFileError",
     "NotFittedError",
     "Prediction",
+    "Real",
     "SettingError",
+    "Suggestion",
     "Tabulated",
     "Task",
     "TrainingError",

@@ -1,0 +1,157 @@
+"""What an evaluation of another task would do to the target's predictions.
+
+With the hyperparameters held, an evaluation of source s at x moves the posterior means of the sources by
+
+    d m_s'(z) = C_s's(z, x) / sqrt(C_ss(x, x) + nu_s)   for every standard deviation by which it surprises,
+
+C being the sources' posterior covariance. The target's mean at a row r follows, to first order, by
+
+    d mu(r) = dk(r)' K^-1 y - k(r)' K^-1 dK K^-1 y,   dk = tau (dm(r) m(X) + m(r) dm(X)),  dK likewise,
+
+averaged over the mixture. That is linear in d m at the rows r and X, hence a linear combination of kernel evaluations
+at x, whose weights are found here once. Its absolute value is the standard deviation of the change of mu(r): what
+expected improvement, entropy search and the reduction of the target's variance need of an evaluation elsewhere. The
+slopes by which a calibrated form is linearised are held too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from aligngp.ensemble import Ensemble
+from aligngp.ensemble.forms import placed
+from aligngp.ensemble.sources import Sources
+from aligngp.ensemble.target import Target
+from aligngp.mappings.contract import Rows
+from aligngp.parts import Part
+from aligngp.suggest.mixture import correlation, padded, squared_distance
+from aligngp.suggest.surface import chained, mapping_slopes
+
+_PADDING = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Response:
+    """The change of the target's mean at rows r for one standard deviation of surprise of a source."""
+
+    part: Part
+    task: int
+    kernel: str
+    arrays: tuple[Any, ...]
+    """Lengthscales, mixing (S, Q), weights (Q, R, M + N), points (M + N, D), L^-1 (N, N), of (N, Q), noise, source."""
+
+    def change(self, X: np.ndarray) -> np.ndarray:
+        """Return the changes (n, R) that evaluations at raw rows X (n, Dt) of the source would cause."""
+        nominal = np.asarray(self.part.frame.rows(self.task, X).nominal)
+        return np.asarray(_change(self.kernel, self.arrays, jnp.asarray(nominal)))
+
+    def slopes(self, X: np.ndarray, value: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return ``value`` (a function of changes (n, R) to (n,), in JAX) at raw rows, and its derivatives (n, Dt)."""
+        nominal = jnp.asarray(self.part.frame.rows(self.task, X).nominal)
+        values, by_nominal = _value_slopes(self.kernel, value, self.arrays, nominal)
+        by_nominal = np.asarray(by_nominal)
+        matrix = mapping_slopes(self.part, self.task, X)
+        return np.asarray(values), chained(self.part, self.task, matrix, np.zeros_like(X), by_nominal)
+
+
+def sources_of(part: Part, target: int) -> tuple[int, ...]:
+    """Return the tasks whose evaluations tell the model something of a target."""
+    if not isinstance(part.model, Ensemble):
+        return ()
+    sources = part.model.targets[target].given.sources
+    return () if sources is None else sources.tasks
+
+
+def make_response(part: Part, target: int, task: int, X: np.ndarray) -> Response:
+    """Return how a target's mean at raw rows X (R, Dt) answers to evaluations of a task, one of its sources."""
+    assert isinstance(part.model, Ensemble)
+    mixture = part.model.targets[target]
+    sources = mixture.given.sources
+    assert sources is not None
+    rows = part.frame.rows(target, X)
+    points, weights = _operator(mixture, sources, rows)
+    source, root = sources.tasks.index(task), np.linalg.inv(sources._factor)
+    a = sources.mixing
+    # d mu(r) = sum_ms W_rms C_ss'(p_m, x): prior covariances at the points, less what the sources' own rows know.
+    direct = np.einsum("rms,sq->qrm", weights, a)
+    whitened = np.einsum("rms,snm->rn", weights, sources.whitened(points))
+    known = -np.einsum("rn,nk,kq->qrk", whitened, root, a[sources.of])
+    size, number = len(points), len(sources.y)
+    at = np.concatenate([points, sources.rows])
+    total = -(-(size + number) // _PADDING) * _PADDING
+    arrays = (
+        jnp.asarray(sources.lengthscale),
+        jnp.asarray(a),
+        padded(np.concatenate([direct, known], axis=2), (*direct.shape[:2], total)),
+        padded(at, (total,)),
+        padded(root, (-(-number // _PADDING) * _PADDING,) * 2),
+        padded(a[sources.of], (-(-number // _PADDING) * _PADDING,)),
+        padded(sources.rows, (-(-number // _PADDING) * _PADDING,)),
+        jnp.asarray(sources.noise[source]),
+        jnp.asarray(source),
+    )
+    return Response(part, task, sources.kernel, arrays)
+
+
+def _operator(target: Target, sources: Sources, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """Return points (M, D) of the common domain, and weights (R, M, S) of the sources' changes there."""
+    seen = target._see(np.asarray(rows.own), np.asarray(rows.nominal))
+    pair = target.given.pair(seen, target._seen)
+    mean, training = seen.side.mean, target._seen.side.mean
+    number, size = len(mean), len(training)
+    shared = np.zeros((number, number + size, mean.shape[1]))
+    points, weights = [np.concatenate([seen.nominal, target.nominal])], [shared]
+    for share, member, h, root, alpha in target._active:
+        if not member.prior.form.transfers:
+            continue
+        cross = member.prior.covariance(h, pair)
+        held = (cross @ np.swapaxes(root, 1, 2)) @ root  # k' K^-1, (P, R, N)
+        if h.map is None:
+            for p in range(len(alpha)):
+                shared += _weights(share / len(alpha) * h.scale[p], mean, training, held[p], alpha[p])
+            continue
+        at, at_training = placed(h.map, seen.side.own), placed(h.map, target.own)
+        for p in range(len(alpha)):
+            points.append(np.concatenate([at[p], at_training[p]]))
+            means = sources.value(at[p]), sources.value(at_training[p])
+            weights.append(_weights(share / len(alpha) * h.scale[p], *means, held[p], alpha[p]))
+    return np.concatenate(points), np.concatenate(weights, axis=1)
+
+
+def _weights(scale: float, mean: np.ndarray, training: np.ndarray, held: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    """Return the weights (R, R + N, S) of d m at the rows and at the training rows, of one component."""
+    number = len(mean)
+    pulled = alpha @ training  # (S,)
+    left = mean - held @ training  # (R, S): what is not known of the mixing, seen at the rows
+    result = np.zeros((number, number + len(training), mean.shape[1]))
+    result[np.arange(number), np.arange(number)] = pulled
+    result[:, number:] = alpha[None, :, None] * left[:, None, :] - held[:, :, None] * pulled
+    return scale * result
+
+
+def _change(kernel: str, arrays: tuple[Any, ...], x: Any) -> Any:
+    lengthscale, mixing, weights, points, root, of, rows, noise, source = arrays
+    a = mixing[source]
+    total, cross = 0.0, 0.0
+    for q in range(len(lengthscale)):
+        k = correlation(kernel, squared_distance(x, points, lengthscale[q]))
+        total += a[q] * (k @ weights[q].T)
+        cross += a[q] * of[:, q, None] * correlation(kernel, squared_distance(rows, x, lengthscale[q]))
+    left = jnp.maximum(jnp.sum(a**2) - jnp.sum((root @ cross) ** 2, axis=0), 0.0)
+    return total / jnp.sqrt(left + noise)[:, None]
+
+
+@partial(jax.jit, static_argnames=("kernel", "value"))
+def _value_slopes(kernel: str, value: Any, arrays: tuple[Any, ...], x: Any) -> Any:
+    def function(x: Any) -> Any:
+        values = value(_change(kernel, arrays, x))
+        return jnp.sum(values), values
+
+    (_, values), slopes = jax.value_and_grad(function, has_aux=True)(x)
+    return values, slopes
