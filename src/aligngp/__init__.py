@@ -21,6 +21,7 @@ from aligngp.errors import (
 )
 from aligngp.estimator import AlignedGP, load
 from aligngp.mappings.prior import Affine, Columns, Learned, Tabulated
+from aligngp.optimization import Optimizer, optimize
 from aligngp.prediction import Prediction
 from aligngp.runtime import computing
 from aligngp.suggest import Choice, Integer, Real, Suggestion
@@ -40,6 +41,7 @@ __all__ = [
     "MissingPackageError",
     "ModelFileError",
     "NotFittedError",
+    "Optimizer",
     "Prediction",
     "Real",
     "SettingError",
@@ -52,6 +54,7 @@ __all__ = [
     "kernels",
     "load",
     "metrics",
+    "optimize",
     "paper",
     "plots",
     "read_table",
