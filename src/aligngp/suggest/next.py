@@ -28,6 +28,8 @@ _AVERAGED = 32
 """Target rows over which the variance is averaged."""
 _MAXIMA = 8
 _NEAR = 32
+_NOISY, _SAME = 1e-3, 1e-4
+"""Noise variance above which an evaluation is worth repeating, and what counts as the same input, standardised."""
 
 
 @dataclass(frozen=True)
@@ -134,8 +136,26 @@ class _Search:
         return max(candidates, key=lambda candidate: candidate.value)
 
     def _candidate(self, task: int, rows: np.ndarray, values: np.ndarray) -> Candidate:
+        """Return the best of local maxima that is not a repetition; where all are, the least known of many rows."""
         cost = 0.0 if self.kind == "ucb" else float(np.log(self.goal.costs[task]))
-        return Candidate(task, rows[0], float(values[0]) - cost)
+        new = np.flatnonzero(self._new(task, rows))
+        if not new.size:
+            more = self.goal.spaces[task].sample(256, self.seed + 2)
+            more = more[self._new(task, more)]
+            if not len(more):
+                return Candidate(task, rows[0], -np.inf)
+            _, variance = moments(self.part, task, more)
+            return Candidate(task, more[int(np.argmax(variance))], float(np.min(values)) - cost)
+        return Candidate(task, rows[new[0]], float(values[new[0]]) - cost)
+
+    def _new(self, task: int, rows: np.ndarray) -> np.ndarray:
+        """Tell which rows (n,) would not repeat an evaluation without noise, of which nothing can be learnt."""
+        if not isinstance(self.part.model, Ensemble) or self.part.noise(task) > _NOISY:
+            return np.ones(len(rows), bool)
+        scaler = self.part.frame.inputs[task]
+        known = self.part.model.targets[task].own
+        distance = np.abs(scaler.transform(rows)[:, None] - known).max(axis=2)
+        return distance.min(axis=1) > _SAME
 
     # ---- the target -----------------------------------------------------------------------------------------------
 
