@@ -65,4 +65,6 @@ def answer(command):
 
 
 if __name__ == "__main__":
-    serving.serve(answer, {"botorch": botorch.__version__, "gpytorch": gpytorch.__version__, "torch": torch.__version__})
+    serving.serve(
+        answer, {"botorch": botorch.__version__, "gpytorch": gpytorch.__version__, "torch": torch.__version__}
+    )

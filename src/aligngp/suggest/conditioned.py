@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from aligngp.ensemble import Ensemble
+from aligngp.ensemble.sources import _OFFSET as OFFSET
 from aligngp.ensemble.sources import Sources
 from aligngp.ensemble.target import Target
 from aligngp.parts import FittedEnsemble, Part
@@ -61,7 +62,8 @@ def _aligned(target: Target, rows) -> np.ndarray:
 
 
 def _with_rows(sources: Sources, source: int, aligned: np.ndarray, y: np.ndarray | None) -> Sources:
-    y = sources.value(aligned)[:, source] if y is None else y
+    if y is None:  # the function's mean and that of the source's constant c_s
+        y = sources.value(aligned)[:, source] + OFFSET * sources._alpha[sources.of == source].sum()
     return replace(
         sources,
         rows=np.concatenate([sources.rows, aligned]),

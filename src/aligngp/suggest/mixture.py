@@ -276,7 +276,7 @@ def _base(kernel: str, term: Term, width: Any, x: Side, z: Side) -> Any:
     return weighted @ _bounded(z.own).T + (1.0 if term.calibrates else 0.0)
 
 
-def _covariance(form: Form, kernel: str, member: Member, offset: float, x: Side, z: Side, shared: Any) -> Any:
+def _covariance(form: Form, kernel: str, member: Member, offset: Any, x: Side, z: Side, shared: Any) -> Any:
     """Return the covariance (P, n, m) of noise-free outputs."""
     total = jnp.full((len(member.scale), len(x.own), len(z.own)), offset)
     if form.transfers:
@@ -287,7 +287,7 @@ def _covariance(form: Form, kernel: str, member: Member, offset: float, x: Side,
     return total * member.scale[:, None, None]
 
 
-def _variance(form: Form, member: Member, offset: float, x: Side, shared: Any) -> Any:
+def _variance(form: Form, member: Member, offset: Any, x: Side, shared: Any) -> Any:
     """Return the diagonal (P, n) of the covariance of rows with themselves."""
     total = jnp.full((len(member.scale), len(x.own)), offset)
     if form.transfers:

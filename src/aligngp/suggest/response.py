@@ -2,9 +2,9 @@
 
 With the hyperparameters held, an evaluation of source s at x moves the posterior means of the sources by
 
-    d m_s'(z) = C_s's(z, x) / sqrt(C_ss(x, x) + nu_s)   for every standard deviation by which it surprises,
+    d m_s'(z) = cov[F_s'(z), y_s(x)] / sd[y_s(x)]   for every standard deviation by which it surprises,
 
-C being the sources' posterior covariance. The target's mean at a row r follows, to first order, by
+given all rows of the sources. The target's mean at a row r follows, to first order, by
 
     d mu(r) = dk(r)' K^-1 y - k(r)' K^-1 dK K^-1 y,   dk = tau (dm(r) m(X) + m(r) dm(X)),  dK likewise,
 
@@ -26,6 +26,7 @@ import numpy as np
 
 from aligngp.ensemble import Ensemble
 from aligngp.ensemble.forms import placed
+from aligngp.ensemble.sources import _OFFSET as OFFSET
 from aligngp.ensemble.sources import Sources
 from aligngp.ensemble.target import Target
 from aligngp.mappings.contract import Rows
@@ -44,7 +45,7 @@ class Response:
     task: int
     kernel: str
     arrays: tuple[Any, ...]
-    """Lengthscales, mixing (S, Q), weights (Q, R, M + N), points (M + N, D), L^-1 (N, N), of (N, Q), noise, source."""
+    """Of :func:`_change`; points and the sources' rows are padded, with weight zero."""
 
     def change(self, X: np.ndarray) -> np.ndarray:
         """Return the changes (n, R) that evaluations at raw rows X (n, Dt) of the source would cause."""
@@ -76,25 +77,22 @@ def make_response(part: Part, target: int, task: int, X: np.ndarray) -> Response
     assert sources is not None
     rows = part.frame.rows(target, X)
     points, weights = _operator(mixture, sources, rows)
-    source, root = sources.tasks.index(task), np.linalg.inv(sources._factor)
-    a = sources.mixing
-    # d mu(r) = sum_ms W_rms C_ss'(p_m, x): prior covariances at the points, less what the sources' own rows know.
+    source, a, number = sources.tasks.index(task), sources.mixing, len(sources.y)
+    # d mu(r) = sum_ms W_rms cov[F_s(p_m), y(x)]: prior covariances at the points, less what the sources' rows know.
     direct = np.einsum("rms,sq->qrm", weights, a)
-    whitened = np.einsum("rms,snm->rn", weights, sources.whitened(points))
-    known = -np.einsum("rn,nk,kq->qrk", whitened, root, a[sources.of])
-    size, number = len(points), len(sources.y)
-    at = np.concatenate([points, sources.rows])
-    total = -(-(size + number) // _PADDING) * _PADDING
+    known = np.einsum("rms,snm->rn", weights, sources.whitened(points))
+    total, size = (-(-length // _PADDING) * _PADDING for length in (len(points), number))
     arrays = (
         jnp.asarray(sources.lengthscale),
-        jnp.asarray(a),
-        padded(np.concatenate([direct, known], axis=2), (*direct.shape[:2], total)),
-        padded(at, (total,)),
-        padded(root, (-(-number // _PADDING) * _PADDING,) * 2),
-        padded(a[sources.of], (-(-number // _PADDING) * _PADDING,)),
-        padded(sources.rows, (-(-number // _PADDING) * _PADDING,)),
-        jnp.asarray(sources.noise[source]),
-        jnp.asarray(source),
+        jnp.asarray(a[source]),
+        padded(direct, (*direct.shape[:2], total)),
+        padded(points, (total,)),
+        padded(known, (len(known), size)),
+        padded(np.linalg.inv(sources._factor), (size, size)),
+        padded(a[sources.of], (size,)),
+        padded(sources.rows, (size,)),
+        padded(OFFSET * (sources.of == source), (size,)),
+        jnp.asarray(OFFSET + sources.noise[source]),
     )
     return Response(part, task, sources.kernel, arrays)
 
@@ -136,15 +134,14 @@ def _weights(scale: float, mean: np.ndarray, training: np.ndarray, held: np.ndar
 
 
 def _change(kernel: str, arrays: tuple[Any, ...], x: Any) -> Any:
-    lengthscale, mixing, weights, points, root, of, rows, noise, source = arrays
-    a = mixing[source]
-    total, cross = 0.0, 0.0
+    lengthscale, a, direct, points, known, root, of, rows, constant, own = arrays
+    total, cross = 0.0, constant[:, None]
     for q in range(len(lengthscale)):
-        k = correlation(kernel, squared_distance(x, points, lengthscale[q]))
-        total += a[q] * (k @ weights[q].T)
+        total += a[q] * (correlation(kernel, squared_distance(x, points, lengthscale[q])) @ direct[q].T)
         cross += a[q] * of[:, q, None] * correlation(kernel, squared_distance(rows, x, lengthscale[q]))
-    left = jnp.maximum(jnp.sum(a**2) - jnp.sum((root @ cross) ** 2, axis=0), 0.0)
-    return total / jnp.sqrt(left + noise)[:, None]
+    whitened = root @ cross
+    left = jnp.maximum(jnp.sum(a**2) + own - jnp.sum(whitened**2, axis=0), 1e-12)
+    return (total - whitened.T @ known.T) / jnp.sqrt(left)[:, None]
 
 
 @partial(jax.jit, static_argnames=("kernel", "value"))

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from aligngp.suggest.space import Space
 
 SCREENED, STARTS = 256, 8
-_ITERATIONS, _ROUNDS = 40, 4
+_ITERATIONS, _ROUNDS, _STEPS = 40, 4, 8
 
 Value = Callable[[np.ndarray], np.ndarray]
 """Of rows (n, columns), to (n,)."""
@@ -32,7 +32,12 @@ def maximise(
     rows, values = _starts(space, rows, values, seed)
     for _ in range(_ROUNDS):
         rows, values = _climbed(space, rows, values, slopes)
-        rows, values, moved = _stepped(space, rows, values, value)
+        moved = False
+        for _ in range(_STEPS):
+            rows, values, again = _stepped(space, rows, values, value)
+            moved = moved or again
+            if not again:
+                break
         if not moved:
             break
     order = np.argsort(-values)

@@ -24,8 +24,8 @@ from aligngp.errors import SettingError
 class Real:
     """A real variable between two bounds; ``log=True`` searches it on a logarithmic scale."""
 
-    low: float
-    high: float
+    low: float | int
+    high: float | int
     log: bool = False
 
 
@@ -41,9 +41,9 @@ class Integer:
 class Choice:
     """One of several values: all of them numbers, which keep their order, or all of them labels, which have none."""
 
-    values: tuple[float | str, ...]
+    values: tuple[float | int | str, ...]
 
-    def __init__(self, *values: float | str):
+    def __init__(self, *values: float | int | str):
         object.__setattr__(self, "values", values)
 
     @property
@@ -164,16 +164,15 @@ class Space:
     def neighbours(self, row: np.ndarray) -> np.ndarray:
         """Return the rows (k, columns) that differ from a row in one variable that is not real.
 
-        A whole number has the ones beside it and, for large steps, those a tenth of the range away; a choice all
-        other values.
+        A whole number has those 1, 2, 4, 8, ... away; a choice all other values.
         """
         result = []
         for name, variable in self.variables.items():
             at = [self.columns.index(column) for column in self.columns_of(name)]
             if isinstance(variable, Integer):
-                step = max((variable.high - variable.low) // 10, 1)
-                near = {row[at[0]] + s for s in (-step, -1, 1, step)}
-                values = [np.array([v]) for v in sorted(near) if variable.low <= v <= variable.high]
+                steps = 2.0 ** np.arange(np.ceil(np.log2(variable.high - variable.low + 1)))
+                near = row[at[0]] + np.concatenate([-steps, steps])
+                values = [np.array([v]) for v in near if variable.low <= v <= variable.high]
             elif isinstance(variable, Choice):
                 every = np.column_stack(_choice_columns(variable, np.arange(len(variable.values))))
                 values = [v for v in every if not np.allclose(v, row[at])]
