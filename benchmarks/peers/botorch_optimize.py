@@ -15,18 +15,18 @@ import serving
 
 serving.limit_threads()
 
-import warnings
+import warnings  # noqa: E402
 
-import botorch
-import gpytorch
-import torch
-from botorch.acquisition import LogExpectedImprovement
-from botorch.acquisition.fixed_feature import FixedFeatureAcquisitionFunction
-from botorch.fit import fit_gpytorch_mll
-from botorch.models import SingleTaskGP
-from botorch.models.heterogeneous_mtgp import HeterogeneousMTGP
-from botorch.optim import optimize_acqf
-from gpytorch.mlls import ExactMarginalLogLikelihood
+import botorch  # noqa: E402
+import gpytorch  # noqa: E402
+import torch  # noqa: E402
+from botorch.acquisition import LogExpectedImprovement  # noqa: E402
+from botorch.acquisition.fixed_feature import FixedFeatureAcquisitionFunction  # noqa: E402
+from botorch.fit import fit_gpytorch_mll  # noqa: E402
+from botorch.models import SingleTaskGP  # noqa: E402
+from botorch.models.heterogeneous_mtgp import HeterogeneousMTGP  # noqa: E402
+from botorch.optim import optimize_acqf  # noqa: E402
+from gpytorch.mlls import ExactMarginalLogLikelihood  # noqa: E402
 
 torch.set_num_threads(1)
 torch.set_default_dtype(torch.float64)

@@ -10,7 +10,7 @@ from aligngp.ensemble.members import _member
 from aligngp.ensemble.target import Given, Target
 from aligngp.mappings.contract import Rows
 from aligngp.suggest import mixture
-from tests.ensembles import small_sources, small_target
+from ensembles import small_sources, small_target
 
 STEP = 1e-5
 

@@ -13,7 +13,7 @@ from aligngp.ensemble.sources import Sources
 from aligngp.estimator import AlignedGP
 from aligngp.suggest.conditioned import believed, conditioned
 from aligngp.suggest.response import make_response, sources_of
-from tests.ensembles import two_fidelities
+from ensembles import two_fidelities
 
 HELD = ("nominal", "residual", "linear", "shifted", "alone")
 """Forms that see the sources through their means and covariances alone."""

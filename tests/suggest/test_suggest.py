@@ -6,7 +6,7 @@ import pytest
 import aligngp as agp
 from aligngp.errors import DataError, SettingError
 from aligngp.suggest.conditioned import conditioned
-from tests.ensembles import two_fidelities
+from ensembles import two_fidelities
 
 BOUNDS = {"fine": {"a": (-1, 1), "b": (-1, 1), "c": (-1, 1)}, "coarse": {"a": (-1, 1), "b": (-1, 1)}}
 COSTS = {"fine": 10, "coarse": 1}

@@ -5,7 +5,7 @@ import pytest
 
 import aligngp as agp
 from aligngp.suggest import mixture, surface
-from tests.ensembles import two_fidelities
+from ensembles import two_fidelities
 
 
 def formula(X):

@@ -97,8 +97,8 @@ def optimize(
     functions: Mapping[str, Callable[..., float]],
     spaces: Mapping[str, Mapping[str, Any]],
     mappings: Mapping[str, Any] | None = None,
-    costs: Mapping[str, float] | None = None,
-    budget: float = 0.0,
+    costs: Mapping[str, Any] | None = None,
+    budget: Any = 0.0,
     *,
     workers: int = 1,
     executor: Executor | None = None,
@@ -114,7 +114,7 @@ def optimize(
     spaces, mappings, costs: see :class:`Optimizer`.
     budget: the total cost of all evaluations.
     workers: evaluations at once, in processes (joblib's); the next is asked for while others run.
-    executor: any :class:`concurrent.futures.Executor` instead, such as a Dask client's; ``workers`` evaluations at once.
+    executor: any :class:`concurrent.futures.Executor` instead, such as a Dask client's, with ``workers`` at once.
     progress: a progress bar; default on a terminal.
     settings: further keywords of :class:`Optimizer`; with ``history="search.parquet"`` a search that was stopped goes
         on where it was.
@@ -148,7 +148,7 @@ def optimize(
 
         context = ProcessPoolExecutor(at_once)
     with watched(progress) as opened, context as pool:
-        _run(search, functions, budget, at_once, pool, opened(f"optimizing {search.target!r}"))
+        _run(search, functions, float(budget), at_once, pool, opened(f"optimizing {search.target!r}"))
     return Result(search)
 
 

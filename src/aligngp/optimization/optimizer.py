@@ -70,7 +70,7 @@ class Optimizer:
     def __init__(
         self,
         spaces: Mapping[str, Mapping[str, Any]],
-        costs: Mapping[str, float] | None = None,
+        costs: Mapping[str, Any] | None = None,
         *,
         mappings: Mapping[str, Any] | None = None,
         target: str | None = None,
@@ -149,8 +149,8 @@ class Optimizer:
     def tell(
         self,
         trial: Trial,
-        value: float | None,
-        constraints: Mapping[str, float] | None = None,
+        value: Any,
+        constraints: Mapping[str, Any] | None = None,
         *,
         seconds: float | None = None,
         error: str | None = None,
@@ -176,7 +176,7 @@ class Optimizer:
         self._keep()
 
     def add(
-        self, task: str, inputs: Mapping[str, Any], value: float, constraints: Mapping[str, float] | None = None
+        self, task: str, inputs: Mapping[str, Any], value: Any, constraints: Mapping[str, Any] | None = None
     ) -> None:
         """Add an evaluation that was made before; it costs nothing here."""
         if task not in self.spaces:

@@ -1,7 +1,7 @@
 """A fitted mixture of exact GPs given further rows, its hyperparameters and weights as they are.
 
-What a batch of suggestions needs (each given the ones before), and what a loop needs between two fits. The rows join the
-task's own, and those of the sources of all others.
+What a batch of suggestions needs (each given the ones before), and what a loop needs between two fits. The rows join
+the task's own, and those of the sources of all others.
 """
 
 from __future__ import annotations

@@ -65,8 +65,8 @@ def read_goal(
     training: Sequence[TaskData] | None,
     objective: str,
     acquisition: str,
-    beta: float,
-    costs: Mapping[str, float] | None,
+    beta: Any,
+    costs: Mapping[str, Any] | None,
     bounds: Mapping[str, Any] | None,
     constraints: Mapping[str, Any] | None,
 ) -> Goal:
@@ -96,7 +96,7 @@ def read_goal(
     return Goal(target, objective, acquisition, beta, costs_of, spaces, limits, _evaluated(part, target, training))
 
 
-def default_target(names: Sequence[str], common: str | None, costs: Mapping[str, float] | None) -> str:
+def default_target(names: Sequence[str], common: str | None, costs: Mapping[str, Any] | None) -> str:
     """Return the task that is meant where none is named: the only one, the dearest, or the one that is not common."""
     if len(names) == 1:
         return names[0]
@@ -114,7 +114,7 @@ def default_target(names: Sequence[str], common: str | None, costs: Mapping[str,
     )
 
 
-def read_costs(costs: Mapping[str, float] | None, names: Sequence[str], target: str) -> dict[str, float]:
+def read_costs(costs: Mapping[str, Any] | None, names: Sequence[str], target: str) -> dict[str, float]:
     """Return the cost of an evaluation of every task that may be suggested; of the target alone where none is given."""
     if costs is None:
         return {target: 1.0}

@@ -200,7 +200,7 @@ class Space:
         return result
 
     def around(self, rows: np.ndarray, number: int, seed: int, spread: float = 0.05) -> np.ndarray:
-        """Return rows (number, columns) near some rows (n, columns): normal steps in the unit cube, else as they are."""
+        """Return rows (number, columns) near some rows (n, columns): normal steps of what is real."""
         rng = np.random.default_rng(seed)
         chosen = rows[rng.integers(len(rows), size=number)]
         unit = self.to_unit(chosen)

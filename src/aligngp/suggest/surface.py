@@ -155,7 +155,7 @@ def _by_differences(part: Part, task: int) -> Surface:
             step = np.zeros_like(X[block])
             step[row, column] = _STEP * scale[column]
             upper, lower = (_joint(part, task, X[block] + way) for way in (step, -step))
-            change = [(u - l) / (2.0 * _STEP * scale[column]) for u, l in zip(upper, lower, strict=True)]
+            change = [(u - v) / (2.0 * _STEP * scale[column]) for u, v in zip(upper, lower, strict=True)]
             result[index] = np.sum(by_mean[block] * change[0]) + np.sum(by_covariance[block] * change[1])
         return result
 
@@ -179,7 +179,7 @@ def _joint(part: Part, task: int, X: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def differences(function: Callable[[np.ndarray], np.ndarray], X: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Return the derivatives (n, K, Dt) of a function of rows (n, Dt) to (n, K), all central differences in one call."""
+    """Return the derivatives (n, K, Dt) of a function of rows (n, Dt) to (n, K), all differences in one call."""
     rows, width = X.shape
     steps = np.diag(_STEP * scale)
     both = np.concatenate([X[None] + steps[:, None], X[None] - steps[:, None]]).reshape(-1, width)
