@@ -1,5 +1,8 @@
 """The BoTorch adapter: values are those of the model, derivatives those of differences, BoTorch's own tools work."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -83,11 +86,12 @@ def test_samples_have_the_posteriors_moments(model):
 def test_expected_improvement_is_optimised_to_what_suggest_finds(gp, model):
     best = torch.tensor(float(-gp.predict("fine", two_fidelities(8)["fine"].X, latent=True).mean.min()))
     acquisition = LogExpectedImprovement(model, best_f=best.double(), posterior_transform=LOWER)
-    found, value = optimize_acqf(acquisition, BOUNDS, q=1, num_restarts=4, raw_samples=64, options={"seed": 0})
+    _, value = optimize_acqf(acquisition, BOUNDS, q=1, num_restarts=4, raw_samples=64, options={"seed": 0})
     bounds = {"fine": {name: (-1, 1) for name in "abc"}}
     ours = gp.suggest("minimize", target="fine", bounds=bounds)
     there = acquisition(torch.tensor([list(ours.inputs.values())], dtype=torch.double))
-    assert float(value) == pytest.approx(float(there), abs=0.1)
+    assert float(value) > float(there) - 0.05
+    assert float(value) > float(acquisition(rows(200, 1)).max()) - 0.05
 
 
 def test_noisy_expected_improvement_of_a_batch(model):
@@ -129,3 +133,15 @@ def test_what_is_refused(gp, model):
         AlignedModel(gp, ["fine", "coarse"])
     with pytest.raises(SettingError, match=r"expected X of shape \(..., q, 3\) with the columns a, b, c"):
         model.posterior(rows(2)[:, :2])
+
+
+def test_the_page_of_the_documentation_runs(capsys):
+    page = (Path(__file__).parents[1] / "docs" / "how-to" / "botorch.md").read_text(encoding="utf-8")
+    fences = re.findall(r"^```python no-run\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    namespace = {}
+    for fence in fences:
+        exec(compile(fence, "docs/how-to/botorch.md", "exec"), namespace)
+    assert "('angle', 'speed')" in capsys.readouterr().out
+    candidates = namespace["candidates"].numpy()
+    assert np.all(np.abs(candidates[:, 0] - 0.3) < 0.35)  # both near the minimum, which is at 0.3 and 0
+    assert np.all(candidates[:, 1] < 0.5)

@@ -179,6 +179,32 @@ def test_several_at_once_in_processes():
     assert found.value < 0.05
 
 
+def test_outcomes_may_come_in_any_order():
+    one = search()
+    for _ in range(9):
+        trial = one.ask()
+        one.tell(trial, FUNCTIONS[trial.task](**trial.inputs))
+    first, second, third = one.ask(), one.ask(), one.ask()
+    for trial in (third, first, second):
+        one.tell(trial, FUNCTIONS[trial.task](**trial.inputs))
+        one.ask()  # the model takes in what is new
+    done = [trial for trial in one.trials if trial.status == "done"]
+    assert one._seen == {trial.id for trial in done}
+    part = one._part
+    for task in SPACES:
+        X = one.spaces[task].rows([trial.inputs for trial in done if trial.task == task])
+        at = part.frame.names.index(task)
+        own = part.frame.inputs[at].inverse(part.model.targets[at].own)
+        np.testing.assert_allclose(np.sort(own, axis=0), np.sort(X, axis=0), atol=1e-12)
+
+
+def test_more_may_be_asked_for_than_the_first_design_before_any_outcome():
+    one = search()
+    asked = [one.ask() for _ in range(12)]
+    assert [trial.task for trial in asked[8:]] == ["fine"] * 4
+    assert len({tuple(trial.inputs.values()) for trial in asked[4:]}) == 8
+
+
 def test_what_was_known_before_costs_nothing():
     one = search()
     one.add("fine", {"x": 0.5, "z": 0.5}, 0.3)

@@ -110,6 +110,7 @@ class Optimizer:
         self.seed, self._model, self._mappings = seed_number("seed", seed), dict(model or {}), dict(mappings or {})
         self._gp: AlignedGP | None = None
         self._fitted_rows: dict[str, int] = {}
+        self._seen: set[int] = set()
         self._part: Part | None = None
         self._history = history
         self.trials: list[Trial] = []
@@ -140,7 +141,9 @@ class Optimizer:
             return None
         if design is None and self.costs[self.target] > most:
             return None  # what is learnt elsewhere could not be used any more
-        task, inputs = design or self._suggested(number, most)
+        task, inputs = design or (
+            self._suggested(number, most) if self._done()[self.target] else self._anywhere(number)
+        )
         trial = Trial(number, task, inputs, self.costs[task])
         self.trials.append(trial)
         self._keep()
@@ -252,9 +255,13 @@ class Optimizer:
                 return name, space.points(space.sample(4 * self.initial[name], seed)[len(mine)][None])[0]
         return None
 
+    def _anywhere(self, number: int) -> tuple[str, Any]:
+        """Return inputs of the target at random: nothing is known of it yet, however many were asked for."""
+        space = self.spaces[self.target]
+        return self.target, space.points(space.sample(1, self.seed + 1000 + number))[0]
+
     def _suggested(self, number: int, most: float) -> tuple[str, Any]:
         part, at = self._conditioned()
-        waiting = [trial for trial in self.trials if trial.status == ASKED]
         since = 0.0
         for trial in self.trials:
             since = 0.0 if trial.task == self.target else since + trial.cost
@@ -262,7 +269,13 @@ class Optimizer:
         costs = self.costs if since < dear and dear + min(self.costs.values()) <= most else {self.target: dear}
         bounds = {name: space.variables for name, space in self.spaces.items()}
         goal = read_goal(part, at, None, self.objective, self.acquisition, 2.0, costs, bounds, self.constraints)
-        pending = [(trial.task, trial.inputs) for trial in waiting if trial.task in costs]
+        known = {part.frame.names[task] for task in goal.spaces}
+        pending = [
+            (trial.task, trial.inputs)
+            for trial in self.trials
+            # A source that failed there once will again: nothing is to be learnt of it.
+            if trial.task in known and (trial.status == ASKED or (trial.status == FAILED and trial.task != self.target))
+        ]
         (found,) = suggest(part, goal, 1, self.seed + number, pending)
         return found.task, found.inputs
 
@@ -310,6 +323,7 @@ class Optimizer:
             gp = self._fit()
             part, _ = gp._part(self.target)
             self._fitted_rows = {name: len(mine) for name, mine in done.items()}
+            self._seen = {trial.id for mine in done.values() for trial in mine}
         self._part = part
         at = part.frame.names.index(self.target)
         return self._with_failures(part, done), at
@@ -323,11 +337,12 @@ class Optimizer:
                 if mine:
                     return None
                 continue
-            at = part.frame.names.index(name)
-            new = mine[part.rows[at] :]
             if len(mine) >= self._fitted_rows[name] * (1.0 + _GROWTH):
                 return None
-            for trial in new:
+            for trial in mine:
+                if trial.id in self._seen:  # outcomes come in any order
+                    continue
+                self._seen.add(trial.id)
                 X = self.spaces[name].rows([trial.inputs])
                 for task, value in ((name, trial.value or 0.0), *trial.constraints.items()):
                     where = part.frame.names.index(task)
