@@ -117,7 +117,10 @@ constraints:  ## write constraints.txt anew from the newest versions that fit to
 	@$(VENV)-constraints/bin/python $(PIP_INSTALL) -e ".[dev,docs]"
 	@grep '^#' constraints.txt > $(VENV)-constraints/pins
 	@$(VENV)-constraints/bin/python -m pip freeze --exclude-editable | awk -F == '/^[A-Za-z0-9._-]+==/ \
-		{name = tolower($$1); gsub(/[-_.]+/, "-", name); print name "==" $$2}' | LC_ALL=C sort >> $(VENV)-constraints/pins
+		{name = tolower($$1); gsub(/[-_.]+/, "-", name); print name "==" $$2}' > $(VENV)-constraints/frozen
+	@# PyTorch is not installed here: its pins are those of the benchmark's environment.
+	@awk -F == '/^[A-Za-z]/ {name = tolower($$1); gsub(/[-_.]+/, "-", name); if (!(name in seen)) print name "==" $$2; seen[name] = 1}' \
+		$(VENV)-constraints/frozen benchmarks/peers/requirements-torch.txt | LC_ALL=C sort >> $(VENV)-constraints/pins
 	@cp $(VENV)-constraints/pins constraints.txt
 	@rm -rf $(VENV)-constraints
 

@@ -31,8 +31,8 @@ tasks = {
 gp = agp.AlignedGP("cheap").fit(tasks)
 
 # %% [markdown]
-# Each task has a space of its own. A pair is a real variable; `agp.Integer` and `agp.Choice` are there too. The best output
-# so far is always one of the costly task, whatever the cheap one has found.
+# Each task has a space of its own. A pair is a real variable; `agp.Integer` and `agp.Choice` are there too. The best
+# output so far is always one of the costly task, whatever the cheap one has found.
 
 # %%
 bounds = {
@@ -54,8 +54,8 @@ print(suggestion.task, suggestion.inputs)
 # %% [markdown]
 # ## The whole loop
 #
-# `agp.optimize` calls the functions by itself until the budget is spent. An evaluation that raises is noted as failed, and
-# the search goes on elsewhere. With `history="search.parquet"` a search that was stopped goes on where it was; with
+# `agp.optimize` calls the functions by itself until the budget is spent. An evaluation that raises is noted as failed,
+# and the search goes on elsewhere. With `history="search.parquet"` a search that was stopped goes on where it was; with
 # `workers=4` four evaluations run at once; where you evaluate by hand, `agp.Optimizer` has `ask` and `tell`.
 
 # %%

@@ -31,7 +31,8 @@ from aligngp.ensemble.sources import Sources
 from aligngp.ensemble.target import Target
 from aligngp.mappings.contract import Rows
 from aligngp.parts import Part
-from aligngp.suggest.mixture import correlation, padded, squared_distance
+from aligngp.suggest.mixture import padded
+from aligngp.suggest.radial import correlation, squared_distance
 from aligngp.suggest.surface import chained, mapping_slopes
 
 _PADDING = 64
