@@ -194,7 +194,7 @@ class Optimizer:
     @property
     def spent(self) -> float:
         """The cost of all evaluations that were asked for."""
-        return sum(trial.cost for trial in self.trials)
+        return float(sum(trial.cost for trial in self.trials))
 
     @property
     def best(self) -> Trial | None:
