@@ -6,10 +6,11 @@ import numpy as np
 
 from aligngp.data.tasks import Task, TaskData, read_tasks
 from aligngp.ensemble.fit import fit_ensemble
-from aligngp.ensemble.forms import Form, Prior
+from aligngp.ensemble.forms import Form
+from aligngp.ensemble.given import Given, Likeness
 from aligngp.ensemble.model import Ensemble
+from aligngp.ensemble.prior import Prior
 from aligngp.ensemble.sources import Sources, fit_sources
-from aligngp.ensemble.target import Given
 from aligngp.errors import AligngpWarning
 from aligngp.frame import Frame, build_frame
 from aligngp.objective.elbo import TaskBatch
@@ -44,7 +45,7 @@ def small_target(rows: int = 5, seed: int = 1, sources: Sources | None = None):
     """A target's Given, own inputs, aligned inputs and outputs."""
     rng = np.random.default_rng(seed)
     own = rng.standard_normal((rows, 3))
-    given = Given(small_sources() if sources is None else sources, 0.25)
+    given = Given(small_sources() if sources is None else sources, 0.25, Likeness(0, 0.8, 0.3))
     return given, own, own[:, :2], np.sin(own[:, 0]) + 0.3 * own[:, 2]
 
 
@@ -53,18 +54,24 @@ def covariance_loops(prior: Prior, z: np.ndarray, sources: Sources, own: np.ndar
     form: Form = prior.form
     values = np.exp(prior.mean + prior.spread * z)
     tau, noise, rest = values[0], 1e-6 + values[1], values[2:]
+    number, shares = len(sources.noise), np.ones(len(sources.noise))
+    if form.transfers and number > 1:
+        shares, rest = rest[:number], rest[number:]
     mean, gradient = sources.mean(nominal)
     gradient = gradient * sources.reach
     whitened = sources.whitened(nominal)
-    shared = sources.covariance(nominal, nominal, whitened, whitened)
+    posterior = sources.covariance(nominal, nominal, whitened, whitened)
     bounded = own / np.sqrt(1.0 + own**2 / 9.0)
     size = len(own)
     result = np.zeros((size, size))
     for i in range(size):
         for j in range(size):
             entry = 0.25 + noise * (i == j)
-            if form.transfers:
-                entry += mean[i] @ mean[j] + shared[i, j]
+            for s in range(number) if form.transfers else ():
+                # a_s ~ N(0, lambda_s), of the source with the target's units a_s ~ N(1, lambda_s / 4)
+                like = prior.likeness is not None and s == prior.likeness.source
+                variance, square = shares[s] * (0.25 if like else 1.0), float(like)
+                entry += variance * mean[i, s] * mean[j, s] + (variance + square) * posterior[s, i, j]
             at = 0
             for term in form.terms:
                 x = nominal if term.aligned else own
@@ -75,7 +82,7 @@ def covariance_loops(prior: Prior, z: np.ndarray, sources: Sources, own: np.ndar
                 else:
                     part = stationary(prior.kernel, float(np.linalg.norm((x[i] - x[j]) / width)))
                 if term.calibrates:
-                    part *= np.sum(gradient[i] * gradient[j])
+                    part *= sum(shares[s] * np.sum(gradient[i, s] * gradient[j, s]) for s in range(number))
                 entry += v * part
             result[i, j] = tau * entry
     return result

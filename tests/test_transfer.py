@@ -78,16 +78,17 @@ def reduced(target: Target, rows: np.ndarray, draws: tuple[np.ndarray, ...]) -> 
     members = []
     for member, z in zip(target.members, draws, strict=True):
         covariances = observed_covariance(member.prior, z, target.given.pair(seen, seen))
-        moments = [left_out_loops(covariances, y, row) for row in range(len(y))]
+        centre = member.prior.centre(seen.side)
+        moments = [left_out_loops(covariances, y - centre, row) for row in range(len(y))]
         density, mean, variance = (np.array(values) for values in zip(*moments, strict=True))
-        whole = [multivariate_normal.logpdf(y, cov=covariance) for covariance in covariances]
+        whole = [multivariate_normal.logpdf(y, centre, covariance) for covariance in covariances]
         members.append(
             dataclasses.replace(
                 member,
                 z=z,
                 evidence=float(np.mean(whole)),
                 leave_one_out=density,
-                left_out_mean=mean,
+                left_out_mean=centre + mean,
                 left_out_variance=variance,
             )
         )
@@ -158,7 +159,7 @@ def test_weights_of_several_draws_count_the_evidence_without_the_row():
     densities, evidences = [], []
     for member in target.members:
         precision = np.linalg.inv(observed_covariance(member.prior, member.z, target.given.pair(seen, seen)))
-        densities.append(two_left_out(precision, precision @ target.y, 4))
+        densities.append(two_left_out(precision, precision @ (target.y - member.prior.centre(seen.side)), 4))
         evidences.append(member.evidence - member.leave_one_out[4])
     expected = form_weights(np.stack(densities), np.array(evidences), np.random.default_rng(7))
     np.testing.assert_allclose(weights_without(target, np.array([4]), seed=7)[0], expected, rtol=1e-6)

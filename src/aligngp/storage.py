@@ -23,10 +23,12 @@ import paramax
 
 from aligngp.data.atomic import replacing
 from aligngp.ensemble import Ensemble
-from aligngp.ensemble.forms import Form, Prior, Term
+from aligngp.ensemble.forms import Form, Term
+from aligngp.ensemble.given import Given, Likeness
 from aligngp.ensemble.members import Member
+from aligngp.ensemble.prior import Prior
 from aligngp.ensemble.sources import Sources
-from aligngp.ensemble.target import Given, Target
+from aligngp.ensemble.target import Target
 from aligngp.errors import ModelFileError
 from aligngp.gp.exact import ExactPosterior
 from aligngp.gp.sparse import SparseGP
@@ -45,7 +47,7 @@ _CLASSES: dict[str, Any] = {
         *(SparseGP, ExactPosterior, Gaussian, Nominal, AffineMap, ResidualGP, EmbeddedGP, FreeRows),
         *(SquaredExponential, Matern12, Matern32, Matern52, Linear, Sum, Product),
         *(Positive, Triangular, paramax.NonTrainable),
-        *(Ensemble, Target, Given, Sources, Member, Prior, Form, Term),
+        *(Ensemble, Target, Given, Likeness, Sources, Member, Prior, Form, Term),
     )
 }
 _SAVE_AGAIN = "Save the model again, or fetch the file again."

@@ -6,9 +6,11 @@ import jax
 import numpy as np
 import pytest
 
+import aligngp as agp
 from aligngp.data.tasks import Task
 from aligngp.dense import factored
-from aligngp.ensemble import Ensemble, fit_ensemble
+from aligngp.ensemble import Ensemble, Fitting, fit_ensemble
+from aligngp.ensemble.fit import _choices
 from aligngp.ensemble.members import observed_covariance
 from aligngp.errors import SettingError
 from ensembles import fitted, prepared, two_fidelities
@@ -40,7 +42,8 @@ def mixture_loops(ensemble: Ensemble, rows):
         among = member.prior.covariance(h, target.given.pair(new, new))
         for p in range(len(member.z)):
             solved = np.linalg.solve(inner[p], cross[p].T)
-            yield weight / len(member.z), solved.T @ target.y, among[p] - cross[p] @ solved
+            known_mean, new_mean = (member.prior.centre(seen.side) for seen in (known, new))
+            yield weight / len(member.z), new_mean + solved.T @ (target.y - known_mean), among[p] - cross[p] @ solved
 
 
 def test_moments_are_those_of_the_mixture(fidelities):
@@ -122,7 +125,7 @@ def test_aligned_inputs_are_conditional_displacements(fidelities):
     for i, own in enumerate(np.asarray(rows.own)):
         k = v * np.exp(-0.5 * np.sum(((own - target.own) / width) ** 2, axis=1))
         for d in range(2):
-            cross = np.sqrt(h.scale[0]) * k * sign * known.side.gradient[:, d]
+            cross = np.sqrt(h.scale[0]) * k * sign * known.side.gradient[:, 0, d]
             reach = (0.6, 0.8)[d]
             assert mean[i, d] == pytest.approx(rows.nominal[i, d] + reach * cross @ solved, abs=1e-6)
             expected = reach**2 * (v - cross @ np.linalg.solve(inner, cross))
@@ -223,6 +226,69 @@ def test_an_unrelated_source_does_no_harm():
     assert error < 1.5 * error_alone + 1e-3
 
 
+def test_an_unrelated_source_beside_a_good_one_does_no_harm():
+    """Sources are weighed one by one: the good one is not lost with the other."""
+    tasks = two_fidelities(rows=12)
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1.0, 1.0, (40, 2))
+    unrelated = np.sin(4.0 * X[:, 1]) * np.cos(5.0 * X[:, 0])
+    both = {**tasks, "unrelated": Task(X, unrelated, names=["a", "b"])}
+    new = rng.uniform(-1.0, 1.0, (200, 3))
+    truth = np.sin(3.0 * new[:, 0]) + new[:, 1] ** 2 + 0.2 * new[:, 2]
+    errors = []
+    for given in (tasks, both):
+        frame, data, batches = prepared(given, "coarse")
+        target = Fitting(frame, data, batches).target(0)
+        mean, _ = target.moments(frame.rows(0, new))
+        errors.append(np.mean((mean - frame.outputs[0].transform(truth[:, None])[:, 0]) ** 2))
+    assert errors[1] < 2.0 * errors[0] + 1e-3
+    shares = np.zeros(2)
+    for weight, member in zip(target.weights, target.members, strict=True):
+        if member.prior.sources:
+            h = member.prior.read(member.z)
+            shares += weight * np.log(member.prior.weights(h)[1]).mean(axis=0)
+    assert shares[0] > shares[1] + 1.0
+
+
+def unknown_mapping(columns: tuple[int, ...] = (0, 1, 2), turn: float = 0.0):
+    """Eight rows of three inputs, two of which a plentiful source has, in another order or turned, without names."""
+    rng = np.random.default_rng(4)
+    fine, coarse, new = (rng.uniform(0.0, 1.0, shape) for shape in ((8, 3), (80, 2), (150, 3)))
+    function = lambda X: np.sin(6.0 * X[:, 0]) + 3.0 * X[:, 1] ** 2  # noqa: E731
+    c, s = np.cos(turn), np.sin(turn)
+    turned = (coarse - 0.5) @ np.array([[c, s], [-s, c]]) + 0.5
+    at = list(columns)
+    tasks = {
+        "fine": Task(fine[:, at], function(fine) + 0.1 * fine[:, 2], names=[f"u{n}" for n in range(3)]),
+        "coarse": Task(turned, function(coarse), names=["v0", "v1"]),
+    }
+    frame, data, batches = prepared(tasks, "coarse", {"fine": agp.Learned()})
+    target = Fitting(frame, data, batches).target(0)
+    mean, _ = target.moments(frame.rows(0, new[:, at]))
+    truth = frame.outputs[0].transform((function(new) + 0.1 * new[:, 2])[:, None])[:, 0]
+    alone, own = fitted({"fine": tasks["fine"]}, "fine")
+    lonely = alone.moments(0, own.rows(0, new[:, at]))[0]
+    best = target.members[int(np.argmax(target.weights))].prior.form
+    return np.mean((mean - truth) ** 2), np.mean((lonely - truth) ** 2), best
+
+
+@pytest.mark.parametrize("columns", [(0, 1, 2), (1, 2, 0), (2, 0, 1)])
+def test_columns_are_found_wherever_they_stand(columns):
+    error, lonely, best = unknown_mapping(columns)
+    assert best.columns == (columns.index(0), columns.index(1))
+    assert error < 0.2 * lonely
+
+
+def test_turned_inputs_are_no_choice_of_columns_and_help_all_the_same():
+    error, lonely, _ = unknown_mapping(turn=np.pi / 4)
+    assert error < 0.6 * lonely
+
+
+def test_more_choices_of_columns_than_can_be_tried_are_not():
+    assert len(list(_choices(4, 2))) == 12 and len(list(_choices(5, 3))) == 60
+    assert not list(_choices(6, 3)) and not list(_choices(2, 3))
+
+
 def test_settings_are_checked_and_obeyed():
     frame, data, batches = prepared(two_fidelities(), "coarse")
     with pytest.raises(SettingError, match="'auto', 'map' or 'marginalize', got 'best'"):
@@ -239,7 +305,9 @@ def test_settings_are_checked_and_obeyed():
         log=said.append,
         progress=lambda *report: reports.append(report),
     )
-    assert set(ensemble.weights(0)) == {"nominal", "shifted", "calibrated", "affine", "alone", "alone+linear"}
+    transferring = ("nominal", "shifted", "calibrated", "affine")
+    expected = {*transferring, *(f"{name}, same units" for name in transferring), "alone", "alone+linear"}
+    assert set(ensemble.weights(0)) == expected
     assert all(len(member.z) == 1 for member in ensemble.targets[0].members)
     assert said[0].startswith("task 'fine': weights of the forms nominal ")
     assert [report[:2] for report in reports] == [(1, 2), (2, 2)]

@@ -5,19 +5,20 @@ import pytest
 from scipy.stats import multivariate_normal, norm
 
 from aligngp.dense import factored
-from aligngp.ensemble.forms import FORMS, prior
+from aligngp.ensemble.forms import FORMS
 from aligngp.ensemble.members import left_out, log_likelihood, map_member, observed_covariance, sampled_member
+from aligngp.ensemble.prior import prior
 from aligngp.ensemble.weights import form_weights, softmax
-from ensembles import small_target
+from ensembles import small_sources, small_target
 
-RESIDUAL = FORMS[1]
+RESIDUAL, ALIKE = FORMS[1], FORMS[9]
 
 
-@pytest.fixture(scope="module")
-def problem():
+@pytest.fixture(scope="module", params=[RESIDUAL, ALIKE], ids=["residual", "residual, same units"])
+def problem(request):
     given, own, nominal, y = small_target(rows=6)
     seen = given.see(own, nominal)
-    priors = prior(RESIDUAL, "se", 6, 3, None)
+    priors = prior(request.param, "se", 6, 3, None, given=given)
     return priors, given.pair(seen, seen), y, (given, own, nominal)
 
 
@@ -25,7 +26,7 @@ def test_the_likelihood_is_the_gaussian_density(problem):
     priors, pair, y, _ = problem
     z = np.random.default_rng(0).standard_normal((4, len(priors.mean)))
     covariances = observed_covariance(priors, z, pair)
-    expected = [multivariate_normal(np.zeros(6), k).logpdf(y) for k in covariances]
+    expected = [multivariate_normal(priors.centre(pair.x), k).logpdf(y) for k in covariances]
     np.testing.assert_allclose(log_likelihood(priors, pair, y)(z), expected, rtol=1e-9)
 
 
@@ -52,7 +53,8 @@ def test_leaving_a_row_out_is_refitting_without_it(problem):
         prior_variance = priors.covariance(h, given.pair(one, one))[:, 0, 0] + h.noise
         for p in range(3):
             solved = np.linalg.solve(inner[p], cross[p, 0])
-            assert mean[p, i] == pytest.approx(solved @ y[rest], rel=1e-6, abs=1e-9)
+            expected = priors.centre(one.side)[0] + solved @ (y[rest] - priors.centre(without.side))
+            assert mean[p, i] == pytest.approx(expected, rel=1e-6, abs=1e-9)
             assert variance[p, i] == pytest.approx(prior_variance[p] - solved @ cross[p, 0], rel=1e-6)
             density[p, i] = norm.logpdf(y[i], mean[p, i], np.sqrt(variance[p, i]))
     raw = np.exp(-density)
@@ -62,9 +64,9 @@ def test_leaving_a_row_out_is_refitting_without_it(problem):
 
 def test_a_sampled_row_is_left_out_of_the_hyperparameters_too():
     """Importance weights give what sampling without the row gives."""
-    given, own, nominal, y = small_target(rows=6, seed=3)
+    given, own, nominal, y = small_target(rows=6, seed=3, sources=small_sources(1))
     seen = given.see(own, nominal)
-    priors = prior(FORMS[0], "se", 6, 3, None)
+    priors = prior(FORMS[0], "se", 6, 3, None, given=given)
     rng = np.random.default_rng(0)
     full = [sampled_member(priors, given.pair(seen, seen), y, rng) for _ in range(20)]
     without = given.see(own[1:], nominal[1:])
@@ -113,7 +115,7 @@ def test_weights_follow_density_and_evidence():
     for rows, share in ((5, 1 / 2), (45, 1 / 10)):  # the evidence counts the less, the more rows there are
         densities = np.outer([-1.0, -1.2, -1.0], np.ones(rows))
         weights = form_weights(densities, np.array([0.0, 0.0, -2.0]), rng)
-        shrunk = rows / (rows + 3)
+        shrunk = rows / (rows + 5)
         assert np.log(weights[0] / weights[1]) == pytest.approx(shrunk * (1 - share) * rows * 0.2)
         assert np.log(weights[0] / weights[2]) == pytest.approx(shrunk * share * 2.0)
     rows = np.array([[2.0, -2.0], [-2.0, 2.0]])

@@ -61,15 +61,17 @@ def test_own_inputs_count_by_every_form():
 def test_what_comes_from_the_sources():
     ensemble = noisy().model
     target, sources = ensemble.targets[0], ensemble.targets[0].given.sources
-    shares = [
-        (weight, member.prior.read(member.z).scale.mean())
-        for weight, member in zip(target.weights, target.members, strict=True)
-        if member.prior.form.transfers
-    ]
+    shares = []
+    for weight, member in zip(target.weights, target.members, strict=True):
+        if member.prior.form.transfers:
+            h = member.prior.read(member.z)
+            shares.append((weight, np.mean(h.scale * member.prior.weights(h)[1][:, 0])))
     slope = np.sum(sources.mixing[0] ** 2 / sources.lengthscale[:, 0] ** 2)
-    (shifted,) = (k for k, member in enumerate(target.members) if member.prior.form.name == "shifted")
-    h = target.members[shifted].prior.read(target.members[shifted].z)
-    added = target.weights[shifted] * np.mean(h.scale * h.variances[0] / h.widths[0][:, 0] ** 2)
+    added = 0.0
+    for weight, member in zip(target.weights, target.members, strict=True):
+        if member.prior.form.name in ("shifted", "shifted, same units"):
+            h = member.prior.read(member.z)
+            added += weight * np.mean(h.scale * h.variances[0] / h.widths[0][:, 0] ** 2)
     expected = np.sqrt(slope * sum(w * t for w, t in shares) + added)
     assert relevance(noisy(), "target").common == pytest.approx([expected])
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import permutations
+from math import perm
 
 import numpy as np
 
 from aligngp.data.tasks import TaskData
-from aligngp.ensemble.forms import FORMS, MAPPED_FORMS, Form, prior
+from aligngp.ensemble.forms import FORMS, MAPPED_FORMS, Form, column_forms
+from aligngp.ensemble.given import Given, Likeness
 from aligngp.ensemble.members import likeliest_member, map_member, sampled_member
 from aligngp.ensemble.model import Ensemble
+from aligngp.ensemble.prior import prior
 from aligngp.ensemble.sources import Sources, fit_sources
-from aligngp.ensemble.target import Given, Target
+from aligngp.ensemble.target import Target
 from aligngp.ensemble.weights import form_weights
 from aligngp.errors import SettingError
 from aligngp.frame import Frame
@@ -22,16 +26,24 @@ from aligngp.typing import Progress
 
 MARGINALIZED_ROWS = 60
 """Most rows of a task whose hyperparameters are marginalised by ``hyperparameters="auto"``."""
+ALIKE_ROWS = 30
+"""Most rows of a task for which a source's location and scale are tried: more tell their own well enough."""
 ALL_FORMS_ROWS = 300
 """Most rows of a task for which every form is tried."""
 MOST_ROWS = 2000
 """Most rows of a task that its own GPs condition on; more are thinned at random."""
 TRAINED_ROWS = 600
 """Most rows on which hyperparameters are searched for; the prediction conditions on all that are kept."""
+COLUMN_CHOICES = 60
+"""Most choices of own columns for common ones that are tried where the mapping is learned."""
 MAPPED_SOURCE_ROWS = 200
 """Most rows that sources keep where the map to the common domain is sampled."""
 _SMALLEST_SOURCE = 0.25
 """A source has at least this part of a target's rows."""
+_SLACK, _FILLED = 0.1, 0.3
+"""How far beyond a common input's range a column in its units may go, and how much of it the column fills."""
+_ALIKE_SCALE, _ALIKE_SHIFT = 10.0, 10.0
+"""How far outputs' standard deviations and means (in such) may be apart for the units to be taken for the same."""
 
 
 def fit_ensemble(
@@ -100,13 +112,56 @@ class Fitting:
         kind, sources = frame.priors[at].kind, self._sources(others) if others else None
         rows = self.batches[at].rows
         same = np.array_equal(rows.own, rows.nominal)
-        forms = _forms(bool(others), self.residual, len(rows.own), kind == "learned", same)
+        likeness = None if sources is None else self._likeness(at, others, sources)
+        forms = _forms(bool(others), self.residual, len(rows.own), kind == "learned", same, likeness is not None)
+        rulers = None
         if sources is not None and kind == "learned":
             sources = sources.thinned(MAPPED_SOURCE_ROWS)
-        target = _target(sources, self.batches[at], noise, self.kernel, forms, self.hyperparameters, rng)
+            if len(rows.own) <= MARGINALIZED_ROWS:
+                names = self.tasks[at].columns
+                alike = likeness is not None and len(rows.own) <= ALIKE_ROWS
+                for columns in _choices(len(names), rows.nominal.shape[1]):
+                    forms += tuple(column_forms(columns, names, self.residual, alike))
+                rulers = self._rulers(at)
+        given = Given(sources, max(0.25, 1.0 / len(rows.own)), likeness)
+        target = _target(given, self.batches[at], noise, self.kernel, forms, self.hyperparameters, rng, rulers)
         if kind == "tabulated":
             target = replace(target, placement=_placement(target, self.kernel, rng))
         return target
+
+    def _likeness(self, at: int, others: tuple[int, ...], sources: Sources) -> Likeness | None:
+        """Return the source whose outputs are closest to the target's at its rows, in the units of the data."""
+        batch, own = self.batches[at], self.frame.outputs[at]
+        mean, _ = sources.mean(np.asarray(batch.rows.nominal))
+        best, least = None, np.inf
+        for number, other in enumerate(others):
+            scaler = self.frame.outputs[other]
+            scale = float(scaler.scale[0] / own.scale[0])
+            shift = float((scaler.mean[0] - own.mean[0]) / own.scale[0])
+            if not 1.0 / _ALIKE_SCALE < scale < _ALIKE_SCALE or abs(shift) > _ALIKE_SHIFT * max(scale, 1.0):
+                continue
+            error = float(np.sum((np.asarray(batch.y) - shift - scale * mean[:, number]) ** 2))
+            if error < least:
+                best, least = Likeness(number, scale, shift), error
+        return best
+
+    def _rulers(self, at: int) -> np.ndarray:
+        """Return slope and offset (D, Dt, 2) from every standardised own input to every standardised common one.
+
+        A column whose values lie in the range of a common one, and fill a good part of it, is taken to be in its units.
+        """
+        frame, common = self.frame, self.frame.common
+        own, shared = self.tasks[at].X, self.tasks[common].X
+        scalers = frame.inputs[at], frame.inputs[common]
+        result = np.tile([1.0, 0.0], (shared.shape[1], own.shape[1], 1))
+        for d, j in np.ndindex(result.shape[:2]):
+            low, high = shared[:, d].min(), shared[:, d].max()
+            slack, width = _SLACK * (high - low), own[:, j].max() - own[:, j].min()
+            inside = own[:, j].min() >= low - slack and own[:, j].max() <= high + slack
+            if inside and width >= _FILLED * (high - low):
+                result[d, j, 0] = scalers[0].scale[j] / scalers[1].scale[d]
+                result[d, j, 1] = (scalers[0].mean[j] - scalers[1].mean[d]) / scalers[1].scale[d]
+        return result
 
     def _sources(self, others: tuple[int, ...]) -> Sources:
         if others not in self._known:
@@ -136,12 +191,15 @@ def _sources_of(frame: Frame, target: int, sizes: list[int]) -> tuple[int, ...]:
     )
 
 
-def _forms(sources: bool, residual: bool, rows: int, learned: bool, same: bool) -> tuple[Form, ...]:
+def _forms(sources: bool, residual: bool, rows: int, learned: bool, same: bool, alike: bool) -> tuple[Form, ...]:
     """Return the forms that compete; where own and aligned inputs are the same, so are two of them."""
     if learned:
         chosen = [*(MAPPED_FORMS[: 1 + residual] if sources else ()), *(form for form in FORMS if not form.transfers)]
         return tuple(chosen) if rows <= ALL_FORMS_ROWS else (FORMS[-2],)
-    chosen = [form for form in FORMS if (sources or not form.transfers) and not (same and form.name == "shifted")]
+    alike = alike and rows <= ALIKE_ROWS
+    chosen = [form for form in FORMS if (sources or not form.transfers) and (alike or not form.alike)]
+    if same:
+        chosen = [form for form in chosen if not any(term.aligned for term in form.terms)]
     if not residual:
         chosen = [f for f in chosen if not f.transfers or all(term.calibrates or term.aligned for term in f.terms)]
     if rows > ALL_FORMS_ROWS:
@@ -149,18 +207,24 @@ def _forms(sources: bool, residual: bool, rows: int, learned: bool, same: bool) 
     return tuple(chosen)
 
 
+def _choices(own: int, common: int) -> Iterator[tuple[int, ...]]:
+    """Give every choice of own columns for the common ones, in every order; none where they are too many."""
+    if own >= common and perm(own, common) <= COLUMN_CHOICES:
+        yield from permutations(range(own), common)
+
+
 def _target(
-    sources: Sources | None,
+    given: Given,
     batch: TaskBatch,
     noise: float | None,
     kernel: str,
     forms: tuple[Form, ...],
     hyperparameters: str,
     rng: np.random.Generator,
+    rulers: np.ndarray | None = None,
 ) -> Target:
     kept = np.sort(rng.permutation(len(batch.y))[:MOST_ROWS])
     own, nominal, y = (np.asarray(part)[kept] for part in (batch.rows.own, batch.rows.nominal, batch.y))
-    given = Given(sources, max(0.25, 1.0 / len(y)))
     seen = given.see(own, nominal)
     pair = given.pair(seen, seen)
     marginal = hyperparameters == "marginalize" or (hyperparameters == "auto" and len(y) <= MARGINALIZED_ROWS)
@@ -169,11 +233,10 @@ def _target(
         some = rng.permutation(len(y))[:TRAINED_ROWS]
         few = given.see(own[some], nominal[some])
         fewer = given.pair(few, few), y[some]
-    source_noise = None if sources is None else float(sources.noise.mean())
     members = []
     for form in forms:
-        priors = prior(form, kernel, len(y), own.shape[1], noise, nominal.shape[1], source_noise)
-        if marginal or form.maps:
+        priors = prior(form, kernel, len(y), own.shape[1], noise, nominal.shape[1], given, rulers)
+        if marginal or form.maps or form.columns is not None:
             members.append((sampled_member if marginal else likeliest_member)(priors, pair, y, rng))
         else:
             members.append(map_member(priors, pair, y, rng, fewer=fewer))

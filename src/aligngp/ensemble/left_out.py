@@ -49,7 +49,7 @@ def weights_without(target: Target, rows: np.ndarray, seed: int = 0) -> np.ndarr
     for k, member in enumerate(members):
         root = np.linalg.inv(factored(observed_covariance(member.prior, member.z, pair)))
         precision = np.swapaxes(root, 1, 2) @ root
-        pulled = precision @ target.y
+        pulled = precision @ (target.y - member.prior.centre(seen.side))
         for at, row in enumerate(rows):
             densities[at, k] = two_left_out(precision, pulled, int(row))
     marginal = _marginal(members)

@@ -1,6 +1,6 @@
 """A form given a target's rows: its likelihood, its hyperparameters, and what speaks for it.
 
-A form with hyperparameters h has outputs y ~ N(0, K_h), so that
+A form with hyperparameters h has outputs y ~ N(0, K_h) (from its prior mean, which h does not change), so that
 
     log p(y | h)  = -1/2 y' K_h^-1 y - 1/2 log|K_h| - N/2 log 2 pi
     y_i | y_-i, h ~ N(y_i - [K^-1 y]_i / [K^-1]_ii, 1 / [K^-1]_ii)             (leave one out, in closed form)
@@ -17,7 +17,8 @@ import numpy as np
 from scipy.optimize import minimize
 
 from aligngp.dense import factored, log_normal, negative_log_density
-from aligngp.ensemble.forms import Pair, Prior
+from aligngp.ensemble.given import Pair
+from aligngp.ensemble.prior import Prior
 from aligngp.ensemble.sampling import LogLikelihood, sample
 
 PARTICLES = 64
@@ -105,6 +106,7 @@ def observed_covariance(prior: Prior, z: np.ndarray, pair: Pair) -> np.ndarray:
 def log_likelihood(prior: Prior, pair: Pair, y: np.ndarray) -> LogLikelihood:
     """Return the function z (P, H) -> log p(y | z) (P,), -inf where the covariance cannot be factored."""
     size = len(y)
+    y = y - prior.centre(pair.x)
     corner = 1e16 * (1.0 + y @ y)
     at_once = max(_CHUNK // (size + 1) ** 2, 1)
 
@@ -127,20 +129,22 @@ def log_likelihood(prior: Prior, pair: Pair, y: np.ndarray) -> LogLikelihood:
 def left_out(prior: Prior, z: np.ndarray, pair: Pair, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return leave-one-out means and observed variances (P, N) of every draw, and the draws' weights (P, N) a row."""
     root = np.linalg.inv(factored(observed_covariance(prior, z, pair)))
+    centre = prior.centre(pair.x)
+    y = y - centre
     precision = np.sum(root**2, axis=1)
     mean = y - np.einsum("pij,pi->pj", root, root @ y) / precision
     variance = 1.0 / precision
     density = log_normal(y, mean, variance)
     weight = np.exp(density.min(axis=0) - density)
     weight = np.minimum(weight, weight.mean(axis=0) * np.sqrt(len(z)))
-    return mean, variance, weight / weight.sum(axis=0)
+    return centre + mean, variance, weight / weight.sum(axis=0)
 
 
 class _Objective:
     """Minus log p(y | z) minus log p(z), with its gradient."""
 
     def __init__(self, prior: Prior, pair: Pair, y: np.ndarray):
-        self.prior, self.pair, self.y = prior, pair, y
+        self.prior, self.pair, self.y = prior, pair, y - prior.centre(pair.x)
 
     def __call__(self, z: np.ndarray) -> tuple[float, np.ndarray]:
         found = negative_log_density(observed_covariance(self.prior, z[None], self.pair)[0], self.y)

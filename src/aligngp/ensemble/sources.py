@@ -120,19 +120,20 @@ class Sources:
         return replace(self, rows=self.rows[rows], of=self.of[rows], y=self.y[rows])
 
     def covariance(self, x: np.ndarray, z: np.ndarray, wx: np.ndarray, wz: np.ndarray) -> np.ndarray:
-        """Return ``sum_s cov[F_s(x), F_s(z)]`` (n, m) given the data; wx, wz are the whitened rows."""
-        return self.prior_covariance(x, z) - np.einsum("snx,snz->xz", wx, wz, optimize=True)
+        """Return ``cov[F_s(x), F_s(z)]`` (S, n, m) given the data; wx, wz are the whitened rows."""
+        return self.prior_covariance(x, z) - np.swapaxes(wx, 1, 2) @ wz
 
     def prior_covariance(self, x: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """Return the same (..., n, m) before the data, of rows x (..., n, D) and z (..., m, D)."""
-        parts = zip(self.mixing.T, self.lengthscale, strict=True)
-        return np.sum(
-            [np.sum(a**2) * correlation(self.kernel, squared_distance(x, z, length)) for a, length in parts], axis=0
-        )
+        """Return the same (S, ..., n, m) before the data, of rows x (..., n, D) and z (..., m, D)."""
+        correlations = [correlation(self.kernel, squared_distance(x, z, length)) for length in self.lengthscale]
+        parts = zip((self.mixing**2).T, correlations, strict=True)
+        return np.sum([np.multiply.outer(squared, k) for squared, k in parts], axis=0)
 
     def variance(self, wx: np.ndarray) -> np.ndarray:
-        """Return the diagonal of :meth:`covariance` at rows whose whitened cross-covariance (S, N, ...) is wx."""
-        return np.maximum(np.sum(self.mixing**2) - np.einsum("sn...,sn...->...", wx, wx), 0.0)
+        """Return the diagonals (S, ...) of :meth:`covariance` at rows whose whitened ones (S, N, ...) are wx."""
+        taken = np.einsum("sn...,sn...->s...", wx, wx)
+        before = np.sum(self.mixing**2, axis=1)
+        return np.maximum(before.reshape(-1, *[1] * (taken.ndim - 1)) - taken, 0.0)
 
 
 def _mixed(a: np.ndarray, of: np.ndarray) -> np.ndarray:

@@ -2,12 +2,12 @@
 
 With weights w_k of forms and draws h of their hyperparameters, a prediction is the mixture of Gaussians
 
-    f(x) | y, h ~ N(k' K^-1 y,  k(x, x) - k' K^-1 k)
+    f(x) | y, h ~ N(c(x) + k' K^-1 (y - c),  k(x, x) - k' K^-1 k)
 
-whose mean and variance are those of the mixture. Under the forms that move the aligned inputs, the displacement
-``delta = sum_s u_s delta_s`` (u the direction of the posterior mean of the mixing a) has the prior covariance
-v k(x, x') in each dimension, in units of the sources' reach, and the covariance ``tau^(1/2) v k(x, x_j) sum_s u_s
-d m_s(x_j)`` with the outputs; the aligned input is g0(x) plus its conditional.
+(c the prior mean, zero in most forms) whose mean and variance are those of the mixture. Under the forms that move the
+aligned inputs, the displacement ``delta = sum_s u_s delta_s`` (u the direction of the posterior mean of the mixing a)
+has the prior covariance v k(x, x') in each dimension, in units of the sources' reach, and the covariance ``tau^(1/2) v
+k(x, x_j) sum_s u_s lambda_s^(1/2) d m_s(x_j)`` with the outputs; the aligned input is g0(x) plus its conditional.
 """
 
 from __future__ import annotations
@@ -19,57 +19,16 @@ from functools import cached_property
 import numpy as np
 
 from aligngp.dense import factored
-from aligngp.ensemble.forms import Hyperparameters, Pair, Side, placed
+from aligngp.ensemble.given import Given, Seen
+from aligngp.ensemble.mapped import placed
 from aligngp.ensemble.members import Member, observed_covariance
-from aligngp.ensemble.sources import Sources
+from aligngp.ensemble.prior import Hyperparameters
 from aligngp.mappings.contract import Rows
 
 _BLOCK = 4_000_000
 """Most entries of the largest array of a block of rows."""
 _NEGLIGIBLE = 1e-3
 """A form of less weight is left out of predictions."""
-
-
-@dataclass(frozen=True, eq=False)
-class Seen:
-    """Rows as the forms see them: with the sources' posterior at their aligned inputs."""
-
-    side: Side
-    nominal: np.ndarray
-    whitened: np.ndarray
-    """(S, N_sources, n), see Sources.whitened."""
-    unplaced: np.ndarray | float = 0.0
-    """Variance (n,) that uncertain aligned inputs add, to first order."""
-
-
-@dataclass(frozen=True, eq=False)
-class Given:
-    """What the sources know, and var(b): all that rows need to be seen by the forms."""
-
-    sources: Sources | None
-    offset: float
-
-    def see(self, own: np.ndarray, nominal: np.ndarray, spread: np.ndarray | float = 0.0) -> Seen:
-        """Return rows with own inputs (n, Dt) and aligned ones (n, D), known up to variances (n, D)."""
-        if self.sources is None:
-            nothing = np.zeros((len(own), 1))
-            return Seen(Side(own, nominal, nothing, nothing, None), nominal, np.zeros((1, 1, len(own))))
-        mean, gradient = self.sources.mean(nominal)
-        side = Side(own, nominal, mean, (gradient * self.sources.reach).reshape(len(own), -1), self.sources)
-        unplaced = np.sum(np.sum(gradient**2, axis=1) * spread, axis=1)
-        return Seen(side, nominal, self.sources.whitened(nominal), unplaced)
-
-    def pair(self, x: Seen, z: Seen) -> Pair:
-        """Return two sets of rows together."""
-        shared = x.side.mean @ z.side.mean.T
-        if self.sources is not None:
-            shared += self.sources.covariance(x.nominal, z.nominal, x.whitened, z.whitened)
-        return Pair(x.side, z.side, shared, x.side.gradient @ z.side.gradient.T, self.offset)
-
-    def shared_variance(self, x: Seen) -> np.ndarray:
-        """Return the diagonal (n,) of the rows' ``shared``."""
-        own = np.sum(x.side.mean**2, axis=1) + x.unplaced
-        return own if self.sources is None else own + self.sources.variance(x.whitened)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,14 +51,14 @@ class Target:
 
     @cached_property
     def _active(self) -> list[tuple[float, Member, Hyperparameters, np.ndarray, np.ndarray]]:
-        """Weight, member, hyperparameters, inverse factors (P, N, N) and K^-1 y (P, N) of what predicts."""
+        """Weight, member, hyperparameters, inverse factors (P, N, N) and K^-1 (y - c) (P, N) of what predicts."""
         kept = np.flatnonzero(self.weights >= _NEGLIGIBLE)
         shares = self.weights[kept] / self.weights[kept].sum()
         pair = self.given.pair(self._seen, self._seen)
         result = []
         for share, member in zip(shares, (self.members[k] for k in kept), strict=True):
             root = np.linalg.inv(factored(observed_covariance(member.prior, member.z, pair)))
-            alpha = np.einsum("pij,pi->pj", root, root @ self.y)
+            alpha = np.einsum("pij,pi->pj", root, root @ (self.y - member.prior.centre(self._seen.side)))
             result.append((float(share), member, member.prior.read(member.z), root, alpha))
         return result
 
@@ -119,13 +78,13 @@ class Target:
         return mean, variance
 
     def _moments(self, seen: Seen) -> tuple[np.ndarray, np.ndarray]:
-        pair, shared = self.given.pair(seen, self._seen), self.given.shared_variance(seen)
+        pair, unknown = self.given.pair(seen, self._seen), self.given.unknown_variance(seen)
         first, second = np.zeros(len(seen.nominal)), np.zeros(len(seen.nominal))
         for share, member, h, root, alpha in self._active:
             cross = member.prior.covariance(h, pair)
-            mean = np.einsum("pxn,pn->px", cross, alpha)
+            mean = member.prior.centre(seen.side) + np.einsum("pxn,pn->px", cross, alpha)
             taken = np.sum((cross @ np.swapaxes(root, 1, 2)) ** 2, axis=2)
-            variance = np.maximum(member.prior.variance(h, seen.side, shared, self.given.offset) - taken, 0.0)
+            variance = np.maximum(member.prior.variance(h, seen.side, unknown, self.given.offset) - taken, 0.0)
             first += share * mean.mean(axis=0)
             second += share * (variance + mean**2).mean(axis=0)
         return first, np.maximum(second - first**2, 0.0)
@@ -140,9 +99,10 @@ class Target:
                 cross = member.prior.covariance(one, pair)[0]
                 half = cross @ root[p].T
                 covariance = member.prior.covariance(one, among)[0] - half @ half.T
-                if member.prior.form.transfers:
-                    covariance[np.diag_indices_from(covariance)] += one.scale[0] * seen.unplaced
-                yield share / len(alpha), cross @ alpha[p], covariance
+                if member.prior.sources:
+                    added = member.prior.weights(one)[1][0] @ seen.unplaced
+                    covariance[np.diag_indices_from(covariance)] += one.scale[0] * added
+                yield share / len(alpha), member.prior.centre(seen.side) + cross @ alpha[p], covariance
 
     def joint(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         """Return mean (n,) and covariance (n, n) of the noise-free outputs."""
@@ -176,16 +136,15 @@ class Target:
         nominal = seen.nominal
         pair, reach = self.given.pair(seen, self._seen), self._reach
         first, second = np.zeros_like(nominal), np.zeros_like(nominal)
-        slopes = self._seen.side.gradient.reshape(len(self.y), -1, nominal.shape[1])  # (N, S, D)
+        slopes = self._seen.side.gradient  # (N, S, D)
         for share, member, h, root, alpha in self._active:
             if h.map is not None:
                 moved = placed(h.map, seen.side.own) - nominal
                 first += share * moved.mean(axis=0)
                 second += share * (moved**2).mean(axis=0)
                 continue
-            mixing = alpha @ self._seen.side.mean
-            direction = mixing / np.maximum(np.linalg.norm(mixing, axis=1, keepdims=True), 1e-300)  # (P, S)
-            slope = np.einsum("ps,nsd->pnd", direction, slopes)
+            direction = self._direction(member, h, alpha)
+            slope = np.einsum("ps,nsd->pnd", direction * np.sqrt(h.shares), slopes)
             for cross, before in member.prior.displacement(h, pair):
                 cross = np.sqrt(h.scale)[:, None, None] * cross  # (P, n, N), without the slope
                 for d in range(nominal.shape[1]):
@@ -195,6 +154,13 @@ class Target:
                     first[:, d] += share * reach[d] * mean.mean(axis=0)
                     second[:, d] += share * reach[d] ** 2 * (variance + mean**2).mean(axis=0)
         return nominal + first, np.maximum(second - first**2, 0.0)
+
+    def _direction(self, member: Member, h: Hyperparameters, alpha: np.ndarray) -> np.ndarray:
+        """Return the direction (P, S) of the posterior mean of the mixing a."""
+        mixing = member.prior.weights(h)[0] * (alpha @ self._seen.side.mean) * np.sqrt(h.scale)[:, None]
+        if member.prior.likeness is not None:
+            mixing[:, member.prior.likeness.source] += 1.0
+        return mixing / np.maximum(np.linalg.norm(mixing, axis=1, keepdims=True), 1e-300)
 
     def leave_one_out(self) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and variance (N,) of every observed training row, each without itself."""

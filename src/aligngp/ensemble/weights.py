@@ -1,7 +1,7 @@
 """How much each form counts: by evidence and by leave-one-out predictive density, pooled.
 
     b_k = E_alpha[ softmax_k( N sum_i alpha_i log p_k(y_i | y_-i) ) ],   alpha ~ Dirichlet(1, ..., 1)
-    w_k ~ ( b_k^(1 - r)  p_k(y)^r )^(N / (N + 3)),   r = 5 / (5 + N)
+    w_k ~ ( b_k^(1 - r)  p_k(y)^r )^(N / (N + 5)),   r = 5 / (5 + N)
 
 b is pseudo-Bayesian model averaging with the Bayesian bootstrap (Yao, Vehtari, Simpson and Gelman, 2018): where few
 rows decide, or rows disagree, the bootstrap spreads the weight. The evidence counts the prior, the leave-one-out
@@ -16,7 +16,7 @@ import numpy as np
 _REPLICATES = 1000
 _EVEN = 5.0
 """Rows at which both count the same."""
-_SHRUNK = 3.0
+_SHRUNK = 5.0
 """Rows at which the weights are half as far apart, in logarithms, as the rows say."""
 _SMALLEST = 1e-300
 

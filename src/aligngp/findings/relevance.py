@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from aligngp.ensemble import Ensemble
-from aligngp.ensemble.forms import Hyperparameters, Prior
+from aligngp.ensemble.prior import Hyperparameters, Prior
 from aligngp.ensemble.target import Target
 from aligngp.errors import SettingError
 from aligngp.findings.view import View
@@ -76,48 +76,39 @@ def _of_target(target: Target) -> tuple[np.ndarray, np.ndarray]:
     """Return squared slopes of a mixture of exact GPs, averaged over its forms and their draws."""
     sources = target.given.sources
     own, common = np.zeros(target.own.shape[1]), np.zeros(target.nominal.shape[1] if sources else 0)
-    through = 0.0 if sources is None else _source_slopes(target)
-    steepness = 0.0
+    through, steepness = np.zeros((0, common.size)), np.zeros(0)
     if sources is not None:
+        through = sources.mixing**2 @ sources.lengthscale**-2.0  # sum_q A_sq^2 / l_qd^2, (S, D)
         _, gradient = sources.mean(_placed_rows(target))
-        steepness = float(np.mean(np.sum((gradient * sources.reach) ** 2, axis=(1, 2))))
+        steepness = np.mean(np.sum((gradient * sources.reach) ** 2, axis=2), axis=0)
     for weight, member in zip(target.weights, target.members, strict=True):
         h = member.prior.read(member.z)
         by_own, by_common = _of_terms(member.prior, h, (own.size, common.size), steepness)
         own, common = own + weight * by_own, common + weight * by_common
-        if member.prior.form.transfers:
+        if member.prior.sources:
+            by_place = h.scale[:, None] * (member.prior.weights(h)[1] @ through)  # (P, D)
             if h.map is None:
-                common += weight * float(h.scale.mean()) * through
+                common += weight * by_place.mean(axis=0)
             else:  # x_bar = W x + w: the slope by an own input goes through every common one
-                own += weight * np.mean(h.scale[:, None] * (h.map[:, :, :-1] ** 2 * _as_column(through)).sum(1), axis=0)
+                own += weight * np.mean(np.sum(h.map[:, :, :-1] ** 2 * by_place[:, :, None], axis=1), axis=0)
     return own, common
 
 
 def _of_terms(
-    prior: Prior, h: Hyperparameters, sizes: tuple[int, int], steepness: float
+    prior: Prior, h: Hyperparameters, sizes: tuple[int, int], steepness: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return what the terms of a form give by own (Dt,) and by common inputs (D,), averaged over the draws."""
     own, common = (np.zeros(size) for size in sizes)
     for term, v, width in zip(prior.form.terms, h.variances, h.widths, strict=True):
         slopes = width / width.shape[1] if term.linear else 1.0 / width**2
-        slopes = ((h.scale * v)[:, None] * slopes).mean(axis=0)
+        size = h.scale * v * (h.shares @ steepness if term.calibrates else 1.0)
+        slopes = (size[:, None] * slopes).mean(axis=0)
         if term.aligned:
             common = common + slopes
         else:
-            own = own + slopes * (steepness if term.calibrates else 1.0)
+            own = own + slopes
     return own, common
-
-
-def _source_slopes(target: Target) -> np.ndarray:
-    """Return ``sum_s sum_q A_sq^2 / l_qd^2`` (D,)."""
-    sources = target.given.sources
-    assert sources is not None
-    return np.sum(np.sum(sources.mixing**2, axis=0)[:, None] / sources.lengthscale**2, axis=0)
 
 
 def _placed_rows(target: Target) -> np.ndarray:
     return target.nominal[np.all(np.isfinite(target.nominal), axis=1)]
-
-
-def _as_column(values: np.ndarray | float) -> np.ndarray:
-    return np.asarray(values)[None, :, None]
