@@ -5,9 +5,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from aligngp.ensemble.forms import FORMS, MAPPED_FORMS, Form, Term, prior
+from aligngp.ensemble.forms import FORMS, MAPPED_FORMS, Form, Term
+from aligngp.ensemble.given import Given
 from aligngp.ensemble.members import _member
-from aligngp.ensemble.target import Given, Target
+from aligngp.ensemble.prior import Hyperparameters, prior
+from aligngp.ensemble.target import Target
 from aligngp.mappings.contract import Rows
 from aligngp.suggest import mixture
 from ensembles import small_sources, small_target
@@ -19,13 +21,19 @@ def target_of(*forms: Form, kernel: str = "se", seed: int = 0) -> Target:
     """A target with a few draws of the hyperparameters of each form, equally likely."""
     given, own, nominal, y = small_target(sources=small_sources(kernel=kernel))
     rng = np.random.default_rng(seed)
-    seen = given.see(own, nominal)
+    seen, rulers = given.see(own, nominal), rng.uniform(0.5, 1.0, (2, 3, 2))
     members = []
     for form in forms:
-        priors = prior(form, kernel, len(y), own.shape[1], None, nominal.shape[1], 0.05)
+        priors = prior(form, kernel, len(y), own.shape[1], None, nominal.shape[1], given, rulers)
         z = 0.5 * rng.standard_normal((3, len(priors.mean)))
         members.append(_member(priors, z, 0.0, given.pair(seen, seen), y))
     return Target(given, own, nominal, y, tuple(members), np.full(len(forms), 1.0 / len(forms)))
+
+
+COLUMNS = (
+    Form("columns", True, columns=(2, 0)),
+    Form("columns+residual, same units", True, (Term(),), alike=True, columns=(2, 0)),
+)
 
 
 def new_rows(number: int = 5, seed: int = 7) -> tuple[np.ndarray, np.ndarray]:
@@ -57,7 +65,7 @@ def check(target: Target) -> None:
             )
 
 
-@pytest.mark.parametrize("form", [*FORMS, *MAPPED_FORMS], ids=lambda form: form.name)
+@pytest.mark.parametrize("form", [*FORMS, *MAPPED_FORMS, *COLUMNS], ids=lambda form: form.name)
 def test_every_form_is_the_ensembles_own(form):
     check(target_of(form))
 
@@ -68,7 +76,11 @@ def test_every_kernel_is_the_ensembles_own(kernel):
 
 
 def test_joint_moments_and_what_they_pull():
-    forms = [form for form in (*FORMS, *MAPPED_FORMS) if form.name in ("calibrated+residual", "mapped", "alone+linear")]
+    forms = [
+        form
+        for form in (*FORMS, *MAPPED_FORMS)
+        if form.name in ("calibrated+residual", "affine, same units", "mapped", "alone+linear")
+    ]
     target = target_of(*forms)
     known, (own, nominal) = mixture.read(target), new_rows(6)
     own, nominal = own.reshape(2, 3, 3), nominal.reshape(2, 3, 2)
@@ -110,13 +122,23 @@ class NewTerm(Term):
     folds: bool = False
 
 
+@dataclass(frozen=True, eq=False)
+class NewHyperparameters(Hyperparameters):
+    """Hyperparameters with one more."""
+
+    folds: np.ndarray | None = None
+
+
 @pytest.mark.parametrize("form", [NewForm("new", True, folds=True), Form("new", True, (NewTerm(folds=True),))])
 def test_a_flag_that_is_not_known_is_refused(form):
-    target = target_of(FORMS[0])
-    member = target.members[0]
-    changed = replace(target, members=(replace(member, prior=replace(member.prior, form=form)),))
     with pytest.raises(mixture.UnknownFormError, match="folds=True"):
-        mixture._check_known(changed.members[0].prior.form)
+        mixture._check_known(form)
+
+
+def test_a_hyperparameter_that_is_not_known_is_refused():
+    none = np.zeros((1, 0))
+    with pytest.raises(mixture.UnknownFormError, match="folds="):
+        mixture._check_known(NewHyperparameters(none, none, none, (), (), None, np.ones(1)))
 
 
 def test_a_flag_that_is_not_set_is_no_obstacle():
@@ -127,7 +149,8 @@ def test_other_moments_are_refused():
     target = target_of(FORMS[1])
     known = mixture.read(target)
     with pytest.raises(mixture.UnknownFormError, match="not those"):
-        mixture._check_same(known._replace(offset=2.0 * known.offset), target)
+        changed = tuple(member._replace(scale=2.0 * member.scale) for member in known.members)
+        mixture._check_same(known._replace(members=changed), target)
 
 
 def test_a_target_without_sources():

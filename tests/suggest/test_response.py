@@ -15,7 +15,7 @@ from aligngp.suggest.conditioned import believed, conditioned
 from aligngp.suggest.response import make_response, sources_of
 from ensembles import two_fidelities
 
-HELD = ("nominal", "residual", "linear", "shifted", "alone")
+HELD = ("nominal", "residual", "linear+residual", "shifted", "residual, same units", "alone")
 """Forms that see the sources through their means and covariances alone."""
 
 

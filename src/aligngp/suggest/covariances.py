@@ -1,4 +1,4 @@
-"""A form's covariances as functions in JAX: what :mod:`aligngp.ensemble.forms` and ``target`` compute, term by term."""
+"""A form's covariances as functions in JAX: what :mod:`aligngp.ensemble.prior` and ``target`` compute, term by term."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Sources(NamedTuple):
 
 
 class Side(NamedTuple):
-    """Rows as the forms see them; mean, gradient and whitened as in :class:`aligngp.ensemble.forms.Side`."""
+    """Rows as the forms see them; mean, gradient and whitened as in :mod:`aligngp.ensemble.given`."""
 
     own: Any
     nominal: Any
@@ -43,22 +43,33 @@ class Member(NamedTuple):
 
     share: Any
     scale: Any
+    known: Any
+    """How much the sources' known parts count, (P, S)."""
+    unknown: Any
+    """The same of what is not known of them."""
+    shares: Any
+    """Lambda (P, S)."""
     variances: tuple
     widths: tuple
+    like: Any
+    """The prior mean is ``shift + mean @ like``, like (S,)."""
+    shift: Any
+    offset: Any
+    """var(b)."""
     map: Any
     root: Any
     """Inverse factors (P, N, N)."""
     alpha: Any
-    """K^-1 y (P, N)."""
+    """K^-1 (y - c) (P, N)."""
     moved: Any
-    """Of a form with a map: means (P, N, S), aligned (P, N, D) and whitened (S, Ns, P, N) of the training rows."""
+    """Of a form with a map: aligned (P, N, D), means (P, N, S) and whitened (S, Ns, P, N) of the training rows."""
 
 
 # ---- rows as the forms see them -----------------------------------------------------------------------------------
 
 
 def _at_sources(kernel: str, sources: Sources, x: Any) -> tuple[Any, Any, Any]:
-    """Return means (n, S), their gradients times the reach (n, S D), and whitened rows (S, Ns, n)."""
+    """Return means (n, S), their gradients times the reach (n, S, D), and whitened rows (S, Ns, n)."""
     means, gradients, cross = 0.0, 0.0, 0.0
     for q in range(len(sources.lengthscale)):
         length = sources.lengthscale[q]
@@ -69,49 +80,56 @@ def _at_sources(kernel: str, sources: Sources, x: Any) -> tuple[Any, Any, Any]:
         direction = 2.0 * (x * jnp.sum(rate, axis=1)[:, None] - rate @ sources.rows) / length**2
         gradients += direction[:, None, :] * a[:, None]
         cross += a[:, None, None] * (sources.of[:, q, None] * k.T)
-    return means, (gradients * sources.reach).reshape(len(x), -1), sources.root @ cross
+    return means, gradients * sources.reach, sources.root @ cross
 
 
 def see(kernel: str, sources: Sources | None, own: Any, nominal: Any) -> Side:
     """Return rows with own inputs (n, Dt) and aligned ones (n, D) as the forms see them."""
     if sources is None:
-        nothing = jnp.zeros((len(own), 1))
-        return Side(own, nominal, nothing, nothing, jnp.zeros((1, 1, len(own))))
+        return unaided(own, nominal)
     return Side(own, nominal, *_at_sources(kernel, sources, nominal))
 
 
-def _placed(maps: Any, own: Any) -> Any:
-    return own @ jnp.swapaxes(maps[:, :, :-1], 1, 2) + maps[:, None, :, -1]
+def unaided(own: Any, nominal: Any) -> Side:
+    """Return rows as a form sees them that has no source."""
+    rows = len(own)
+    return Side(own, nominal, jnp.zeros((rows, 0)), jnp.zeros((rows, 0, 1)), jnp.zeros((0, 0, rows)))
 
 
 def move(kernel: str, sources: Sources, maps: Any, own: Any) -> tuple[Any, Any, Any]:
     """Return aligned rows (P, n, D), means (P, n, S) and whitened rows (S, Ns, P, n) under every particle's map."""
-    at = _placed(maps, own)
-    flat = at.reshape(-1, at.shape[2])
-    means, _, whitened = _at_sources(kernel, sources, flat)
+    at = own @ jnp.swapaxes(maps[:, :, :-1], 1, 2) + maps[:, None, :, -1]
+    means, _, whitened = _at_sources(kernel, sources, at.reshape(-1, at.shape[2]))
     return at, means.reshape(*at.shape[:2], -1), whitened.reshape(*whitened.shape[:2], *at.shape[:2])
 
 
-def _prior_covariance(kernel: str, sources: Sources, x: Any, z: Any) -> Any:
-    squared = [squared_distance(x, z, sources.lengthscale[q]) for q in range(len(sources.lengthscale))]
-    return sum(jnp.sum(sources.mixing[:, q] ** 2) * correlation(kernel, r2) for q, r2 in enumerate(squared))
-
-
-def shared_part(kernel: str, sources: Sources | None, x: Side, z: Side) -> Any:
-    """Return ``sum_s m_s(x) m_s(z) + C_s(x, z)`` (n, m)."""
-    if sources is None:
-        return jnp.zeros((len(x.own), len(z.own)))
-    taken = jnp.einsum("snx,snz->xz", x.whitened, z.whitened)
-    return x.mean @ z.mean.T + _prior_covariance(kernel, sources, x.nominal, z.nominal) - taken
-
-
-def shared_moved(kernel: str, sources: Sources, x: tuple, z: tuple) -> Any:
-    """Return the same (P, n, m) of rows that every particle aligns on its own."""
-    taken = jnp.einsum("snpx,snpz->pxz", x[2], z[2])
-    return x[1] @ jnp.swapaxes(z[1], 1, 2) + _prior_covariance(kernel, sources, x[0], z[0]) - taken
-
-
 # ---- covariances of a form ----------------------------------------------------------------------------------------
+
+
+def _prior_covariance(kernel: str, sources: Sources, x: Any, z: Any) -> Any:
+    """Return the sources' covariances (S, ..., n, m) before their rows."""
+    total = 0.0
+    for q in range(len(sources.lengthscale)):
+        k = correlation(kernel, squared_distance(x, z, sources.lengthscale[q]))
+        total += jnp.multiply.outer(sources.mixing[:, q] ** 2, k)
+    return total
+
+
+def _shared(kernel: str, sources: Sources | None, member: Member, x: Side, z: Side) -> Any:
+    """Return ``sum_s w_s m_s(x) m_s(z) + w'_s C_s(x, z)`` (P, n, m)."""
+    if sources is None:
+        return 0.0
+    unknown = _prior_covariance(kernel, sources, x.nominal, z.nominal) - jnp.swapaxes(x.whitened, 1, 2) @ z.whitened
+    known = x.mean.T[:, :, None] * z.mean.T[:, None, :]
+    return jnp.tensordot(member.known, known, axes=1) + jnp.tensordot(member.unknown, unknown, axes=1)
+
+
+def _shared_moved(kernel: str, sources: Sources, member: Member, x: tuple, z: tuple) -> Any:
+    """Return the same (P, n, m) of rows that every particle aligns on its own."""
+    taken = jnp.einsum("snpx,snpz->spxz", x[2], z[2])
+    unknown = _prior_covariance(kernel, sources, x[0], z[0]) - taken
+    known = (member.known[:, None] * x[1]) @ jnp.swapaxes(z[1], 1, 2)
+    return known + jnp.sum(member.unknown.T[:, :, None, None] * unknown, axis=0)
 
 
 def _bounded(own: Any) -> Any:
@@ -126,64 +144,71 @@ def _base(kernel: str, term: Term, width: Any, x: Side, z: Side) -> Any:
     return weighted @ _bounded(z.own).T + (1.0 if term.calibrates else 0.0)
 
 
-def _covariance(form: Form, kernel: str, member: Member, offset: Any, x: Side, z: Side, shared: Any) -> Any:
+def _covariance(form: Form, kernel: str, member: Member, x: Side, z: Side, shared: Any) -> Any:
     """Return the covariance (P, n, m) of noise-free outputs."""
-    total = jnp.full((len(member.scale), len(x.own), len(z.own)), offset)
-    if form.transfers:
-        total += shared
+    total = jnp.full((len(member.scale), len(x.own), len(z.own)), member.offset) + shared
     for term, v, width in zip(form.terms, member.variances, member.widths, strict=True):
         part = v[:, None, None] * _base(kernel, term, width, x, z)
-        total += part * (x.gradient @ z.gradient.T) if term.calibrates else part
+        if term.calibrates:
+            part *= jnp.tensordot(member.shares, jnp.einsum("nsd,msd->snm", x.gradient, z.gradient), axes=1)
+        total += part
     return total * member.scale[:, None, None]
 
 
-def _variance(form: Form, member: Member, offset: Any, x: Side, shared: Any) -> Any:
+def _variance(form: Form, member: Member, x: Side, shared: Any) -> Any:
     """Return the diagonal (P, n) of the covariance of rows with themselves."""
-    total = jnp.full((len(member.scale), len(x.own)), offset)
-    if form.transfers:
-        total += shared
+    total = jnp.full((len(member.scale), len(x.own)), member.offset) + shared
     for term, v, width in zip(form.terms, member.variances, member.widths, strict=True):
         part = v[:, None] * jnp.ones(len(x.own))
         if term.linear:
             part = v[:, None] * (width @ _bounded(x.own).T ** 2 / width.shape[1] + (1.0 if term.calibrates else 0.0))
-        total += part * jnp.sum(x.gradient**2, axis=1) if term.calibrates else part
+        if term.calibrates:
+            part *= member.shares @ jnp.sum(x.gradient**2, axis=2).T
+        total += part
     return total * member.scale[:, None]
 
 
-def seen(form, kernel, sources, training, member, own, nominal):
-    """Return rows, their shared part with the training rows, and what moves them."""
+def _own_part(sources: Sources | None, member: Member, x: Side, moved: tuple | None) -> Any:
+    """Return what :func:`_shared` is of rows with themselves, (P, n)."""
+    if sources is None:
+        return 0.0
+    mean, whitened = (x.mean[None], x.whitened[:, :, None]) if moved is None else moved[1:]
+    before = jnp.sum(sources.mixing**2, axis=1)[:, None, None]
+    unknown = jnp.maximum(before - jnp.einsum("snpx,snpx->spx", whitened, whitened), 0.0)
+    known = jnp.sum(member.known[:, None] * mean**2, axis=2)
+    return known + jnp.sum(member.unknown.T[:, :, None] * unknown, axis=0)
+
+
+def _seen(form: Form, kernel: str, sources: Sources | None, training: Side, member: Member, own: Any, nominal: Any):
+    """Return rows, what moves them, their prior mean (n,), and their covariance (P, n, N) with the training rows."""
     x = see(kernel, sources, own, nominal)
-    if member.map is None:
-        return x, None, shared_part(kernel, sources, x, training)
-    moved = move(kernel, sources, member.map, own)
-    return x, moved, shared_moved(kernel, sources, moved, member.moved)
+    if member.map is None or sources is None:
+        moved, shared, mean = None, _shared(kernel, sources, member, x, training), x.mean
+    else:
+        moved = move(kernel, sources, member.map, own)
+        shared, mean = _shared_moved(kernel, sources, member, moved, member.moved), moved[1][0]
+    centre = member.shift + mean @ member.like
+    return x, moved, centre, _covariance(form, kernel, member, x, training, shared)
 
 
-def _second_of_sources(sources: Sources, mean: Any, whitened: Any) -> Any:
-    prior = jnp.sum(sources.mixing**2)
-    return jnp.sum(mean**2, axis=-1) + jnp.maximum(prior - jnp.einsum("sn...,sn...->...", whitened, whitened), 0.0)
-
-
-def member_moments(form, kernel, offset, sources, training, member, own, nominal):
+def member_moments(form, kernel, sources, training, member, own, nominal):
     """Return first and second moments (n,) of a form, times its share."""
-    x, moved, shared = seen(form, kernel, sources, training, member, own, nominal)
-    cross = _covariance(form, kernel, member, offset, x, training, shared)
-    mean = jnp.einsum("pxn,pn->px", cross, member.alpha)
+    x, moved, centre, cross = _seen(form, kernel, sources, training, member, own, nominal)
+    mean = centre + jnp.einsum("pxn,pn->px", cross, member.alpha)
     taken = jnp.sum((cross @ jnp.swapaxes(member.root, 1, 2)) ** 2, axis=2)
-    own_part: Any = 0.0
-    if sources is not None:
-        own_part = _second_of_sources(sources, *((x.mean, x.whitened) if moved is None else moved[1:]))
-    variance = jnp.maximum(_variance(form, member, offset, x, own_part) - taken, 0.0)
+    variance = jnp.maximum(_variance(form, member, x, _own_part(sources, member, x, moved)) - taken, 0.0)
     return member.share * jnp.mean(mean, axis=0), member.share * jnp.mean(variance + mean**2, axis=0)
 
 
-def member_joint(form, kernel, offset, sources, training, member, own, nominal):
+def member_joint(form, kernel, sources, training, member, own, nominal):
     """Return first moments (n,) and second moments (n, n) of a form, times its share."""
-    x, moved, shared = seen(form, kernel, sources, training, member, own, nominal)
-    cross = _covariance(form, kernel, member, offset, x, training, shared)
-    mean = jnp.einsum("pxn,pn->px", cross, member.alpha)
+    x, moved, centre, cross = _seen(form, kernel, sources, training, member, own, nominal)
+    mean = centre + jnp.einsum("pxn,pn->px", cross, member.alpha)
     half = cross @ jnp.swapaxes(member.root, 1, 2)
-    among = shared_part(kernel, sources, x, x) if moved is None else shared_moved(kernel, sources, moved, moved)
-    prior = _covariance(form, kernel, member, offset, x, x, among)
+    if moved is None or sources is None:
+        among = _shared(kernel, sources, member, x, x)
+    else:
+        among = _shared_moved(kernel, sources, member, moved, moved)
+    prior = _covariance(form, kernel, member, x, x, among)
     second = prior - half @ jnp.swapaxes(half, 1, 2) + mean[:, :, None] * mean[:, None, :]
     return member.share * jnp.mean(mean, axis=0), member.share * jnp.mean(second, axis=0)

@@ -18,15 +18,24 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from aligngp.ensemble.forms import Form
+from aligngp.ensemble.forms import Form, Term
+from aligngp.ensemble.prior import Hyperparameters, Prior
 from aligngp.ensemble.target import Target
 from aligngp.mappings.contract import Rows
-from aligngp.suggest.covariances import Member, Side, Sources, member_joint, member_moments, move, see
+from aligngp.suggest.covariances import Member, Side, Sources, member_joint, member_moments, move, see, unaided
 
 _PADDING, _SOURCE_PADDING, _BLOCK = 16, 64, 16
 """Rows of a target, of its sources, and new rows come in multiples of these."""
-_KNOWN_TERM = {"linear", "calibrates", "aligned", "variance"}
-_KNOWN_FORM = {"name", "transfers", "terms", "maps"}
+_KNOWN = {
+    Term: {"linear", "calibrates", "aligned", "variance"},
+    Form: {"name", "transfers", "terms", "maps", "alike", "columns"},
+    Hyperparameters: {"scale", "noise", "shares", "variances", "widths", "map"},
+    Prior: {
+        *("form", "kernel", "mean", "spread", "known_noise", "dimensions", "aligned", "sources", "likeness"),
+        "given_map",
+    },
+}
+"""The fields that these functions understand; another one that is set is refused."""
 
 
 class UnknownFormError(Exception):
@@ -41,7 +50,6 @@ class Mixture(NamedTuple):
     members: tuple[Member, ...]
     sources: Sources | None
     training: Side
-    offset: float
 
 
 def read(target: Target) -> Mixture:
@@ -55,34 +63,46 @@ def read(target: Target) -> Mixture:
     training = jax.jit(see, static_argnums=0)(kernel, sources, own, nominal)
     forms, members = [], []
     for share, member, h, root, alpha in target._active:
-        form = member.prior.form
-        _check_known(form)
-        forms.append(form)
-        particles = len(alpha)
-        moved = None if h.map is None else jax.jit(move, static_argnums=0)(kernel, sources, jnp.asarray(h.map), own)
+        prior, particles = member.prior, len(alpha)
+        _check_known(prior.form, prior, h)
+        forms.append(prior.form)
+        maps = None if h.map is None else jnp.asarray(h.map)
+        like = np.zeros(prior.sources)
+        if prior.likeness is not None:
+            like[prior.likeness.source] = prior.likeness.scale
+        known, unknown = prior.weights(h)
         members.append(
             Member(
                 jnp.asarray(share),
                 jnp.asarray(h.scale),
+                jnp.asarray(known),
+                jnp.asarray(unknown),
+                jnp.asarray(h.shares),
                 tuple(map(jnp.asarray, h.variances)),
                 tuple(map(jnp.asarray, h.widths)),
-                None if h.map is None else jnp.asarray(h.map),
+                jnp.asarray(like),
+                jnp.asarray(0.0 if prior.likeness is None else prior.likeness.shift),
+                jnp.asarray(prior._offset(target.given.offset)),
+                maps,
                 padded(root, (particles, size, size)),
                 padded(alpha, (particles, size)),
-                moved,
+                None if maps is None else jax.jit(move, static_argnums=0)(kernel, sources, maps, own),
             )
         )
-    result = Mixture(kernel, tuple(forms), tuple(members), sources, training, target.given.offset)
+    result = Mixture(kernel, tuple(forms), tuple(members), sources, training)
     _check_same(result, target)
     return result
 
 
-def _check_known(form: Form) -> None:
-    """Raise where a form has a flag that means something we do not know."""
-    for part, known in ((form, _KNOWN_FORM), *((term, _KNOWN_TERM) for term in form.terms)):
-        for flag in fields(part):
-            if flag.name not in known and getattr(part, flag.name) != flag.default:
-                raise UnknownFormError(f"form {form.name!r} has {flag.name}={getattr(part, flag.name)!r}")
+def _check_known(*parts: Any) -> None:
+    """Raise where a form, its terms, its prior or its hyperparameters have a field that is set and not known here."""
+    terms = [term for part in parts if isinstance(part, Form) for term in part.terms]
+    for part in (*parts, *terms):
+        known = next(names for kind, names in _KNOWN.items() if isinstance(part, kind))
+        for one in fields(part):
+            value = getattr(part, one.name)
+            if one.name not in known and value is not None and value is not one.default:
+                raise UnknownFormError(f"{type(part).__name__} has {one.name}={value!r}")
 
 
 def _check_same(mixture: Mixture, target: Target) -> None:
@@ -127,11 +147,11 @@ _compiled = partial(jax.jit, static_argnames=("form", "kernel"), compiler_option
 
 
 @_compiled
-def _slopes(form, kernel, offset, sources, training, member, own, nominal):
+def _slopes(form, kernel, sources, training, member, own, nominal):
     """Return both moments (n,), and their derivatives by own (n, Dt) and by nominal (n, D) inputs."""
 
     def function(own, nominal):
-        return member_moments(form, kernel, offset, sources, training, member, own, nominal)
+        return member_moments(form, kernel, sources, training, member, own, nominal)
 
     values, pull = jax.vjp(function, own, nominal)
     one, none = jnp.ones(len(own)), jnp.zeros(len(own))
@@ -139,18 +159,18 @@ def _slopes(form, kernel, offset, sources, training, member, own, nominal):
 
 
 @_compiled
-def _joint(form, kernel, offset, sources, training, member, own, nominal):
+def _joint(form, kernel, sources, training, member, own, nominal):
     def function(pair):
-        return member_joint(form, kernel, offset, sources, training, member, *pair)
+        return member_joint(form, kernel, sources, training, member, *pair)
 
     return jax.lax.map(function, (own, nominal))
 
 
 @_compiled
-def _pulled(form, kernel, offset, sources, training, member, own, nominal, by_first, by_second):
+def _pulled(form, kernel, sources, training, member, own, nominal, by_first, by_second):
     def function(given):
         def inner(own, nominal):
-            return member_joint(form, kernel, offset, sources, training, member, own, nominal)
+            return member_joint(form, kernel, sources, training, member, own, nominal)
 
         return jax.vjp(inner, *given[:2])[1](given[2:])
 
@@ -165,16 +185,10 @@ def _total(mixture: Mixture, function: Callable, *given: Any) -> Any:
     total = None
     for form, member in zip(mixture.forms, mixture.members, strict=True):
         sources = mixture.sources if form.transfers else None
-        training = mixture.training if form.transfers else _unaided(mixture.training)
-        found = function(form, mixture.kernel, mixture.offset, sources, training, member, *given)
+        training = mixture.training if form.transfers else unaided(mixture.training.own, mixture.training.nominal)
+        found = function(form, mixture.kernel, sources, training, member, *given)
         total = found if total is None else jax.tree.map(jnp.add, total, found)
     return jax.tree.map(np.asarray, total)
-
-
-def _unaided(side: Side) -> Side:
-    """Return rows as a form sees them that has no source."""
-    nothing = jnp.zeros((len(side.own), 1))
-    return Side(side.own, side.nominal, nothing, nothing, jnp.zeros((1, 1, len(side.own))))
 
 
 def slopes(

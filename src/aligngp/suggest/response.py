@@ -6,7 +6,8 @@ With the hyperparameters held, an evaluation of source s at x moves the posterio
 
 given all rows of the sources. The target's mean at a row r follows, to first order, by
 
-    d mu(r) = dk(r)' K^-1 y - k(r)' K^-1 dK K^-1 y,   dk = tau (dm(r) m(X) + m(r) dm(X)),  dK likewise,
+    d mu(r) = dc(r) + dk(r)' a - k(r)' K^-1 (dK a + dc(X)),   a = K^-1 (y - c(X)),
+    dk = tau w (dm(r) m(X) + m(r) dm(X)), dK likewise,         dc = dm where a source has the target's units,
 
 averaged over the mixture. That is linear in d m at the rows r and X, hence a linear combination of kernel evaluations
 at x, whose weights are found here once. Its absolute value is the standard deviation of the change of mu(r): what
@@ -25,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from aligngp.ensemble import Ensemble
-from aligngp.ensemble.forms import placed
+from aligngp.ensemble.mapped import placed
 from aligngp.ensemble.sources import _OFFSET as OFFSET
 from aligngp.ensemble.sources import Sources
 from aligngp.ensemble.target import Target
@@ -107,31 +108,38 @@ def _operator(target: Target, sources: Sources, rows: Rows) -> tuple[np.ndarray,
     shared = np.zeros((number, number + size, mean.shape[1]))
     points, weights = [np.concatenate([seen.nominal, target.nominal])], [shared]
     for share, member, h, root, alpha in target._active:
-        if not member.prior.form.transfers:
+        prior = member.prior
+        if not prior.sources:
             continue
-        cross = member.prior.covariance(h, pair)
-        held = (cross @ np.swapaxes(root, 1, 2)) @ root  # k' K^-1, (P, R, N)
-        if h.map is None:
-            for p in range(len(alpha)):
-                shared += _weights(share / len(alpha) * h.scale[p], mean, training, held[p], alpha[p])
-            continue
-        at, at_training = placed(h.map, seen.side.own), placed(h.map, target.own)
-        for p in range(len(alpha)):
-            points.append(np.concatenate([at[p], at_training[p]]))
-            means = sources.value(at[p]), sources.value(at_training[p])
-            weights.append(_weights(share / len(alpha) * h.scale[p], *means, held[p], alpha[p]))
+        held = (prior.covariance(h, pair) @ np.swapaxes(root, 1, 2)) @ root  # k' K^-1, (P, R, N)
+        known = h.scale[:, None] * prior.weights(h)[0]
+        like = np.zeros(prior.sources)
+        if prior.likeness is not None:
+            like[prior.likeness.source] = prior.likeness.scale
+        part = share / len(alpha)
+        maps = [None] * len(alpha) if h.map is None else np.broadcast_to(h.map, (len(alpha), *h.map.shape[1:]))
+        for p, one in enumerate(maps):
+            if one is None:
+                shared += part * _weights(known[p], like, mean, training, held[p], alpha[p])
+                continue
+            at, at_training = (placed(one[None], own)[0] for own in (seen.side.own, target.own))
+            points.append(np.concatenate([at, at_training]))
+            means = sources.value(at), sources.value(at_training)
+            weights.append(part * _weights(known[p], like, *means, held[p], alpha[p]))
     return np.concatenate(points), np.concatenate(weights, axis=1)
 
 
-def _weights(scale: float, mean: np.ndarray, training: np.ndarray, held: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+def _weights(
+    known: np.ndarray, like: np.ndarray, mean: np.ndarray, training: np.ndarray, held: np.ndarray, alpha: np.ndarray
+) -> np.ndarray:
     """Return the weights (R, R + N, S) of d m at the rows and at the training rows, of one component."""
     number = len(mean)
-    pulled = alpha @ training  # (S,)
-    left = mean - held @ training  # (R, S): what is not known of the mixing, seen at the rows
+    pulled = like + known * (alpha @ training)  # (S,): the posterior mean of the mixing, as far as it counts
+    left = known * (mean - held @ training)  # (R, S): what is not known of the mixing, seen at the rows
     result = np.zeros((number, number + len(training), mean.shape[1]))
     result[np.arange(number), np.arange(number)] = pulled
     result[:, number:] = alpha[None, :, None] * left[:, None, :] - held[:, :, None] * pulled
-    return scale * result
+    return result
 
 
 def _change(kernel: str, arrays: tuple[Any, ...], x: Any) -> Any:
