@@ -1,5 +1,8 @@
 """A fitted model as a model of BoTorch, for its acquisition functions and its optimisers (extra ``botorch``)."""
 
+# pyright: reportMissingImports=false
+# The environment in which types are checked does without PyTorch.
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -149,7 +152,7 @@ class AlignedModel(Model):
         posterior = GPyTorchPosterior(law)
         return posterior if posterior_transform is None else posterior_transform(posterior)
 
-    def _noise(self, at: int, asked: bool | torch.Tensor) -> Any:
+    def _noise(self, at: int, asked: Any) -> Any:
         if torch.is_tensor(asked):
             return asked[..., at]
         surface = self._surfaces[at]

@@ -61,9 +61,10 @@ def _aligned(target: Target, rows) -> np.ndarray:
     return target._see(np.asarray(rows.own), np.asarray(rows.nominal)).nominal
 
 
-def _with_rows(sources: Sources, source: int, aligned: np.ndarray, y: np.ndarray | None) -> Sources:
-    if y is None:  # the function's mean and that of the source's constant c_s
-        y = sources.value(aligned)[:, source] + OFFSET * sources._alpha[sources.of == source].sum()
+def _with_rows(sources: Sources, source: int, aligned: np.ndarray, given: np.ndarray | None) -> Sources:
+    # what is believed is the function's mean and that of the source's constant c_s
+    expected = sources.value(aligned)[:, source] + OFFSET * sources._alpha[sources.of == source].sum()
+    y = expected if given is None else given
     return replace(
         sources,
         rows=np.concatenate([sources.rows, aligned]),

@@ -93,7 +93,9 @@ def read_goal(
         for at in tasks
     }
     costs_of = {at: prices.get(names[at], 1.0) for at in tasks}
-    return Goal(target, objective, acquisition, beta, costs_of, spaces, limits, _evaluated(part, target, training))
+    return Goal(
+        target, objective, acquisition, float(beta), costs_of, spaces, limits, _evaluated(part, target, training)
+    )
 
 
 def default_target(names: Sequence[str], common: str | None, costs: Mapping[str, Any] | None) -> str:
