@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from aligngp.data.atomic import replacing
 from aligngp.errors import DataError
@@ -59,6 +58,8 @@ def to_table(trials: Sequence[Trial]) -> pa.Table:
 
 def write(path: str | os.PathLike[str], trials: Sequence[Trial], about: Mapping[str, Any]) -> None:
     """Write trials to a Parquet file, complete or not at all; ``about`` says of what search they are."""
+    import pyarrow.parquet as pq
+
     table = to_table(trials).replace_schema_metadata({"aligngp.search": json.dumps(about, sort_keys=True)})
     with replacing(path) as file:
         pq.write_table(table, file)
@@ -66,6 +67,8 @@ def write(path: str | os.PathLike[str], trials: Sequence[Trial], about: Mapping[
 
 def read(path: str | os.PathLike[str], about: Mapping[str, Any], spaces: Mapping[str, Space]) -> list[Trial]:
     """Return the trials in a file, none where there is no file; one of another search is an error."""
+    import pyarrow.parquet as pq
+
     file = Path(path)
     if not file.exists():
         return []

@@ -14,7 +14,6 @@ from numbers import Real as AnyReal
 from typing import Any
 
 import numpy as np
-from scipy.stats import qmc
 
 from aligngp.data.tables import did_you_mean, listed
 from aligngp.errors import SettingError
@@ -83,8 +82,9 @@ class Space:
 
     def sample(self, number: int, seed: int) -> np.ndarray:
         """Return scrambled Sobol rows (number, columns)."""
-        with np.errstate(all="ignore"):
-            exponent = max(int(np.ceil(np.log2(max(number, 1)))), 0)
+        from scipy.stats import qmc  # half a second that importing the package need not take
+
+        exponent = int(np.ceil(np.log2(max(number, 1))))
         cube = qmc.Sobol(self.size, rng=np.random.default_rng(seed)).random_base2(exponent)[:number]
         return self.rows_of_cube(cube)
 
