@@ -35,8 +35,8 @@ help:  ## list the commands
 
 install: $(VENV)/.installed-dev  ## make .venv with the package (editable) and everything a developer needs
 
-demo: $(VENV)/.installed-demo  ## fit the embedded example, print the scores, draw the figure
-	@$(VENV)/bin/aligngp demo
+demo: $(VENV)/.installed-demo  ## fit the embedded example, print the scores, write figure and report
+	@$(VENV)/bin/aligngp demo --force
 
 test: $(VENV)/.installed-dev  ## run all tests
 	@$(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
@@ -70,7 +70,7 @@ bench: $(VENV)/.installed-dev  ## run the short benchmarks; all of them: make be
 # The stamps are newer than what they were installed from, so an unchanged project installs nothing.
 $(VENV)/.installed-demo: pyproject.toml constraints.txt | $(VENV)/bin/pip
 	@echo "Installing aligngp into $(VENV) ..."
-	@$(VENV)/bin/python $(PIP_INSTALL) -c constraints.txt -e ".[plot]"
+	@$(VENV)/bin/python $(PIP_INSTALL) -c constraints.txt -e ".[plot,report]"
 	@touch $@
 
 # What a developer needs contains what the demo needs: both stamps.

@@ -15,7 +15,7 @@ import json
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -25,28 +25,20 @@ import numpy as np
 import aligngp as agp
 from aligngp.errors import AligngpError
 from aligngp.metrics import scores
-from benchmarks import accuracy_table, rows
+from benchmarks import report, rows
 from benchmarks.cases import CASES
 from benchmarks.cases.files import DataMissingError
 from benchmarks.cases.instance import Instance
+from benchmarks.models import ALONE, BOTORCH, MODELS, PAPER, VARIANTS, applies, nu_g0
 from benchmarks.peers import environment
+from benchmarks.studies import VARIED
 
-PAPER = {
-    "SOGP": agp.paper.sogp,
-    "HSVLMC-g0": agp.paper.hsvlmc_g0,
-    "HSVLMC-EM": agp.paper.hsvlmc_em,
-    "HSVLMC": agp.paper.hsvlmc,
-    "HSVLMC-free": agp.paper.hsvlmc_free,
-    "IMC": agp.paper.imc,
-}
-OURS = ("auto", "auto, no mapping", "exact GP")
-BOTORCH = {"BoTorch heterogeneous": "heterogeneous", "BoTorch imputation": "imputation"}
-MODELS = (*PAPER, *BOTORCH, *OURS)
-ALONE = ("SOGP", "exact GP")
-"""Models of one task: each target has a fit of its own."""
 KEYS = ("case", "model", "seed", "iterations")
 SCORES = ("smse", "smll", "rmse", "nlpd", "crps", "coverage95")
+AVERAGED = (*SCORES, "rmse_over_test_sd", "crps_over_test_sd")
 TIMES = ("seconds", "cpu_seconds")
+LEARNED = ("steps", "nu_g0")
+"""Iterations that were made, and the prior variance of the aligned inputs, of the paper's models."""
 SHOWN = ("smse", "smll", "coverage95", *TIMES, "note")
 BOTORCH_SOURCE_ROWS = 1000
 """An exact GP over all rows: a larger source is thinned at random, and the row says so."""
@@ -90,32 +82,48 @@ class Worker:
         return reply
 
 
-def applies(instance: Instance, model: str) -> bool:
-    """Whether a model can be asked: BoTorch's align tasks by equal column names."""
-    return model not in BOTORCH or all(instance.shared_columns(target) for target in instance.targets)
+def draw(case: str, seed: int) -> Instance:
+    """Return the instance of a case, or of a study's."""
+    return (CASES[case] if case in CASES else VARIED[case])(seed)
 
 
-def fit_ours(instance: Instance, model: str, seed: int, iterations: int | None) -> tuple[dict[str, Any], Seconds]:
-    """Fit a model of this package; return the scores of every target and the time of all fits."""
-    keywords: dict[str, Any] = {"seed": seed, "progress": False}
-    if iterations is not None:
-        keywords["max_iterations"] = iterations
-    if model in PAPER:
-        keywords |= instance.paper
-    if model not in ALONE:
-        learned = {task: agp.Learned() for task in instance.mappings}
-        mappings = learned if model == "auto, no mapping" else instance.mappings
-        keywords |= {"common": instance.common, "mappings": mappings}
-    make = PAPER.get(model, agp.AlignedGP)
+def fit_ours(
+    instance: Instance, model: str, seed: int, iterations: int | None
+) -> tuple[dict[str, Any], Seconds, dict[str, Any]]:
+    """Fit a model of this package; return the scores of every target, the time of all fits and what was learned."""
+    keywords, make = settings(instance, model, seed, iterations)
     tasks = {name: agp.Task(*table, names=list(instance.names[name])) for name, table in instance.tasks.items()}
-    found, seconds = {}, np.zeros(2)
+    found, seconds, steps, variances = {}, np.zeros(2), 0, []
     for targets in [[target] for target in instance.targets] if model in ALONE else [instance.targets]:
         gp = make(**keywords)
         start = np.array([time.perf_counter(), time.process_time()])
         gp.fit({target: tasks[target] for target in targets} if model in ALONE else tasks)
         seconds += [time.perf_counter(), time.process_time()] - start
         found |= {target: gp.score(target, instance.test[target]) for target in targets}
-    return found, seconds
+        if make is not agp.AlignedGP:
+            steps += gp.history.iteration.size
+            variances += [nu_g0(gp, task) for task in instance.mappings]
+    learned = [f"{variance:.6g}" for variance in variances if variance is not None]
+    return found, seconds, {"steps": steps or "", "nu_g0": " ".join(learned)}
+
+
+def settings(
+    instance: Instance, model: str, seed: int, iterations: int | None
+) -> tuple[dict[str, Any], Callable[..., agp.AlignedGP]]:
+    """Return the keywords of a model for an instance, and what takes them."""
+    keywords: dict[str, Any] = {"seed": seed, "progress": False}
+    if iterations is not None:
+        keywords["max_iterations"] = iterations
+    if model in PAPER or model in VARIANTS:
+        keywords |= instance.paper
+    if model in VARIANTS:
+        model, own = VARIANTS[model]
+        keywords |= own(instance)
+    if model not in ALONE:
+        learned = {task: agp.Learned() for task in instance.mappings}
+        mappings = learned if model == "auto, no mapping" else instance.mappings
+        keywords |= {"common": instance.common, "mappings": mappings}
+    return keywords, PAPER.get(model, agp.AlignedGP)
 
 
 def fit_botorch(
@@ -147,34 +155,35 @@ def fit_botorch(
     return found, seconds, note
 
 
-def measure(worker: Worker, case: str, model: str, seed: int, iterations: int | None) -> dict[str, Any]:
+def measure(peer: Worker, case: str, model: str, seed: int, iterations: int | None) -> dict[str, Any]:
     """Fit one model to one instance; return a row: scores averaged over the targets, empty where the fit failed."""
-    instance = CASES[case](seed)
-    note = ""
+    instance = draw(case, seed)
+    asked = {"case": case, "model": model, "seed": seed, "iterations": iterations}
+    note, learned = "", {}
     try:
         if model in BOTORCH:
-            found, seconds, note = fit_botorch(worker, instance, model, seed, iterations)
+            found, seconds, note = fit_botorch(peer, instance, model, seed, iterations)
         else:
-            found, seconds = fit_ours(instance, model, seed, iterations)
+            found, seconds, learned = fit_ours(instance, model, seed, iterations)
     except (AligngpError, ArithmeticError, np.linalg.LinAlgError) as error:
-        found, seconds, note = {}, None, f"failed: {type(error).__name__}: {error}"[:200]
+        return failed(asked, f"{type(error).__name__}: {error}")
     for target, values in found.items():
         spread = float(instance.test[target][1].std())
         values |= {f"{key}_over_test_sd": values[key] / spread for key in ("rmse", "crps")}
-    average = {
-        key: f"{np.mean([values[key] for values in found.values()]):.6g}" if found else ""
-        for key in (*SCORES, "rmse_over_test_sd", "crps_over_test_sd")
-    }
+    average = {key: f"{np.mean([values[key] for values in found.values()]):.6g}" for key in AVERAGED}
+    took = {key: f"{value:.3g}" for key, value in zip(TIMES, seconds, strict=True)}
+    return {**failed(asked, ""), **average, **took, "note": note, **learned}
+
+
+def failed(asked: Mapping[str, Any], why: str) -> dict[str, Any]:
+    """Return the row of a fit that gave nothing."""
     return {
-        "case": case,
-        "model": model,
-        "seed": seed,
-        "iterations": "" if iterations is None else iterations,
-        **average,
-        **{key: "" if seconds is None else f"{seconds[at]:.3g}" for at, key in enumerate(TIMES)},
-        "note": note,
+        **{key: "" if asked[key] is None else asked[key] for key in KEYS},
+        **dict.fromkeys((*AVERAGED, *TIMES), ""),
+        "note": " ".join(f"failed: {why}".split())[:200],
         "revision": revision(),
         **rows.environment(),
+        **dict.fromkeys(LEARNED, ""),
     }
 
 
@@ -189,14 +198,20 @@ def revision() -> str:
     return git("log", "-1", "--format=%h") + ("+" if git("status", "--porcelain") else "")
 
 
-def wanted(cases: Iterable[str], models: Iterable[str], repeats: int, iterations: int | None) -> list[dict[str, Any]]:
-    """Return what is to be measured, cases whose data are missing and models that cannot be asked left out aloud."""
+def wanted(
+    cases: Iterable[str],
+    models: Iterable[str],
+    repeats: int,
+    iterations: int | None,
+    tell: Callable[[str], None] = print,
+) -> list[dict[str, Any]]:
+    """Return what is to be measured; cases whose data are missing are told, models that cannot be asked left out."""
     chosen = []
     for case in cases:
         try:
-            instance = CASES[case](0)
+            instance = draw(case, 0)
         except DataMissingError as error:
-            print(f"left out: {error}")
+            tell(f"left out: {error}")
             continue
         asked = [model for model in models if applies(instance, model)]
         # The seed varies fastest, so that one compilation serves all instances of a model.
@@ -209,7 +224,7 @@ def wanted(cases: Iterable[str], models: Iterable[str], repeats: int, iterations
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument("--cases", nargs="+", choices=[*CASES, *VARIED], default=list(CASES))
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--repeats", type=int, default=10, help="seeds 0, 1, ...")
     parser.add_argument("--iterations", type=int, help="a limit for all models; default: each model's own")
@@ -222,7 +237,7 @@ def main() -> None:
         if arguments.again:
             forget(arguments.out, todo)
         run(rows.missing(arguments.out, todo, KEYS), arguments.out)
-    arguments.out.with_suffix(".md").write_text(accuracy_table.tables(rows.read(arguments.out)))
+    report.tables(arguments.out)
 
 
 def forget(path: Path, todo: list[dict[str, Any]]) -> None:

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 LONG = (
+    ("aligngp.cli", "benchmark", "--resume"),
     ("benchmarks.toys", "--protocols", "train", "paper"),
     ("benchmarks.step_time",),
     ("benchmarks.speed",),
@@ -22,7 +23,9 @@ LONG = (
 def short(folder: Path) -> tuple[tuple[str, ...], ...]:
     """Return the short form: one seed, one round, rows apart from the committed ones."""
     folder.mkdir(parents=True, exist_ok=True)
+    cases = ("--cases", "noisy", "--models", "paper", "--models", "auto", "--repeats", "1", "--resume")
     return (
+        ("aligngp.cli", "benchmark", "rows", *cases, "--out", str(folder / "accuracy.csv")),
         ("benchmarks.toys", "--repeats", "1", "--out", str(folder / "toys.csv")),
         ("benchmarks.step_time", "--rounds", "1", "--scale", "0.3", "--out", str(folder / "step_time.csv")),
         ("benchmarks.speed", "--short", "--out", str(folder / "speed.csv")),

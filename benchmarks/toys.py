@@ -21,17 +21,10 @@ import aligngp as agp
 from aligngp.model import Model
 from aligngp.parameters import resolve
 from benchmarks import rows
+from benchmarks.models import PAPER
 
 CASES = {"noisy": agp.datasets.noisy, "park": agp.datasets.park}
-MODELS = {
-    "SOGP": agp.paper.sogp,
-    "HSVLMC-g0": agp.paper.hsvlmc_g0,
-    "HSVLMC-EM": agp.paper.hsvlmc_em,
-    "HSVLMC": agp.paper.hsvlmc,
-    "HSVLMC-free": agp.paper.hsvlmc_free,
-    "IMC": agp.paper.imc,
-    "default": agp.AlignedGP,
-}
+MODELS = {**PAPER, "default": agp.AlignedGP}
 PROTOCOLS = ("train", "paper")
 KEYS = ("case", "model", "protocol", "seed", "iterations")
 SCORES = ("smse", "smll", "rmse", "nlpd", "crps", "coverage95")

@@ -116,3 +116,18 @@ def test_measured_results_get_headings_and_their_figures(tmp_path):
     ]  # fmt: skip
     assert found.figures == {"speed.png": tmp_path / "speed.png"}
     assert "no measured results" in measured.collect(tmp_path / "nowhere").markdown
+
+
+def test_a_page_says_what_the_rows_say_and_shows_the_figures_that_there_are():
+    text = "Before.\n\n<!-- benchmarks: time -->\n\n![Park](figures/park.png)\n\n![None](figures/none.png)\n\nAfter.\n"
+    found = measured.read(text, re.compile(r"<!-- benchmarks: (\w+) -->"), ROOT)
+    assert re.search(r"Before\.\n\nAll \d{4,} fits together took \d+\.\d hours", found.markdown)
+    assert "![Park](park.png)" in found.markdown and "none.png" not in found.markdown
+    assert found.figures == {"park.png": ROOT / "benchmarks" / "results" / "figures" / "park.png"}
+
+
+def test_every_mark_of_the_benchmarks_page_has_a_section():
+    from benchmarks.reading import SECTIONS
+
+    marks = re.findall(r"<!-- benchmarks: (\w+) -->", (ROOT / "docs" / "benchmarks.md").read_text())
+    assert sorted(marks) == sorted(SECTIONS)

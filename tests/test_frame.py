@@ -207,3 +207,12 @@ def test_a_supervised_start_aligns_the_directions_in_which_outputs_grow():
     made = build_frame(tasks, None, {"fine": agp.Learned()}, True)
     nominal = made.priors[0].nominal(fine, "fine")
     assert np.corrcoef(nominal[:, 0], fine[:, 2])[0, 1] < -0.99
+
+
+def test_the_middle_of_inputs_is_in_their_units():
+    X = np.array([[1.0, -5.0], [2.0, 5.0], [9.0, 6.0]])
+    tasks = read_tasks({"one": (X, np.arange(3.0))})
+    scaled, raw = (build_frame(tasks, None, None, standardize) for standardize in (True, False))
+    assert scaled.middle(0) == pytest.approx(X.mean(axis=0))
+    assert raw.middle(0) == pytest.approx([5.0, 0.5])
+    assert raw.spans[0].tolist() == [[1.0, -5.0], [9.0, 6.0]]

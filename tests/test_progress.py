@@ -78,4 +78,4 @@ def test_a_line_now_and_then_elsewhere(screen, monkeypatch):
     "seconds, said", [(0.4, "0 s"), (99.4, "99 s"), (100.0, "2 min"), (5400.0, "90 min"), (9000.0, "2.5 h")]
 )
 def test_the_time_left_is_said_in_a_readable_unit(seconds, said):
-    assert progress._duration(seconds) == said
+    assert progress.duration(seconds) == said

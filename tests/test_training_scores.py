@@ -37,7 +37,7 @@ def test_exact_inference_leaves_rows_out_as_ratios_of_evidences():
     given = {"fine": agp.Task(FINE_X, FINE_Y, noise=0.5), "coarse": agp.Task(COARSE_X, COARSE_Y, noise=0.1)}
     gp = make(**EXACT).fit(given)
     found = gp.training_scores()
-    part = gp._parts["fine"]
+    part = gp._part("fine")[0]
     model, data = resolve(gp.model), read_tasks(given)
     batches = training_batches(part.frame, data, "float64")
 

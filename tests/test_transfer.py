@@ -213,7 +213,7 @@ def test_verdicts_and_scores_of_left_out_rows_do_not_flatter_the_larger_family()
     (entry,) = gp.transfer_report("target").rows
     assert isinstance(gp.model, Ensemble)
     mean, variance = gp.model.leave_one_out(0)
-    y, scale = gp.model.targets[0].y, gp._parts["target"].frame.outputs[0].scale[0]
+    y, scale = gp.model.targets[0].y, gp._part("target")[0].frame.outputs[0].scale[0]
     assert entry.crps_with > scale * metrics.crps(y, mean, variance)
 
 

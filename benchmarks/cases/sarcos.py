@@ -46,41 +46,49 @@ def arm() -> Arm:
     return Arm(data[:, :21], data[:, 21:], index[allowed], test[:, :21], test[:, 21:])
 
 
-@lru_cache(maxsize=1)
-def projection() -> agp.Affine:
-    """Return the map from the 21 inputs to their 16 principal components, fitted on the training rows."""
+@lru_cache
+def projection(components: int = COMPONENTS) -> agp.Affine:
+    """Return the map from the 21 inputs to their first principal components, fitted on the training rows."""
     X = arm().X
     mean, scale = X.mean(axis=0), X.std(axis=0)
     _, _, directions = np.linalg.svd((X - mean) / scale, full_matrices=False)
     # A component's sign is arbitrary: the largest weight is made positive.
     largest = np.abs(directions).argmax(axis=1)
     directions = directions * np.sign(directions[np.arange(len(largest)), largest])[:, None]
-    A = directions[:COMPONENTS] / scale
+    A = directions[:components] / scale
     return agp.Affine(A, -A @ mean)
 
 
-def project(X: np.ndarray) -> np.ndarray:
-    """Return the 16 components of rows (N, 21)."""
-    affine = projection()
+def project(X: np.ndarray, components: int = COMPONENTS) -> np.ndarray:
+    """Return the first components of rows (N, 21)."""
+    affine = projection(components)
     return X @ affine.A.T + affine.b
 
 
-def instance(name: str, targets: tuple[str, ...], rows: tuple[np.ndarray, np.ndarray], description: str) -> Instance:
-    """Return torque 4 on 21 inputs at the first rows, torque 7 on 16 components at the second, and all test rows."""
+def instance(
+    name: str,
+    targets: tuple[str, ...],
+    rows: tuple[np.ndarray, np.ndarray],
+    description: str,
+    components: int = COMPONENTS,
+    torque: int = 4,
+) -> Instance:
+    """Return a torque on 21 inputs at the first rows, torque 7 on components at the second, and all test rows."""
     data = arm()
+    own = f"tau{torque}"
 
-    def tables(X4: np.ndarray, torques4: np.ndarray, X7: np.ndarray, torques7: np.ndarray) -> dict[str, Table]:
-        return {"tau4": (X4, torques4[:, 3]), "tau7": (project(X7), torques7[:, 6])}
+    def tables(X: np.ndarray, torques: np.ndarray, X7: np.ndarray, torques7: np.ndarray) -> dict[str, Table]:
+        return {own: (X, torques[:, torque - 1]), "tau7": (project(X7, components), torques7[:, 6])}
 
     first, second = rows
     return Instance(
         name=name,
         tasks=tables(data.X[first], data.torques[first], data.X[second], data.torques[second]),
         test=tables(data.X_test, data.torques_test, data.X_test, data.torques_test),
-        names={"tau4": INPUTS, "tau7": tuple(f"pc{number}" for number in range(1, COMPONENTS + 1))},
+        names={own: INPUTS, "tau7": tuple(f"pc{number}" for number in range(1, components + 1))},
         common="tau7",
         targets=targets,
-        mappings={"tau4": projection()},
+        mappings={own: projection(components)},
         description=description,
         paper={"num_inducing": 100, "initial_lengthscale": 1.0, "batch_size": 512},
     )

@@ -24,6 +24,8 @@ import scripts  # noqa: E402
 ROOT = HOOKS.parents[1]
 TUTORIALS = "tutorials/"
 RESULTS = "<!-- benchmarks/results -->"
+SECTION = re.compile(r"<!-- benchmarks: (\w+) -->")
+"""What benchmarks/reading.py says of the rows."""
 FETCHED = re.compile(r"<(?:script|img|link|iframe|source)\b[^>]*(?:src|href)=\"?(?:https?:)?//[^>]*>")
 
 
@@ -52,6 +54,10 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     elif RESULTS in markdown:
         found = measured.collect(ROOT / "benchmarks" / "results")
         markdown = markdown.replace(RESULTS, found.markdown)
+        figures = {name: path.read_bytes() for name, path in found.figures.items()}
+    elif SECTION.search(markdown):
+        found = measured.read(markdown, SECTION, ROOT)
+        markdown = found.markdown
         figures = {name: path.read_bytes() for name, path in found.figures.items()}
     for name, content in figures.items():
         files.append(File.generated(config, str(Path(source).with_name(name).as_posix()), content=content))

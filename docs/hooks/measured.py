@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ORDER = ("accuracy", "toys", "stress", "speed", "step_time", "cold_start", "growth", "deadlock")
+ORDER = ("accuracy", "toys", "stress", "speed", "step_time", "import_time", "cold_start", "growth", "deadlock")
 """What stands first; others follow by name."""
 _TITLES = {
     "accuracy": "Accuracy",
@@ -14,6 +16,7 @@ _TITLES = {
     "stress": "Hard data",
     "speed": "Speed of a fit",
     "step_time": "Time of a training step",
+    "import_time": "Time of the import",
     "cold_start": "The first fit in a new process",
     "growth": "Growth with the number of rows",
     "deadlock": "Deadlocks",
@@ -46,6 +49,21 @@ def collect(folder: Path) -> Results:
         result.markdown += f"\n## {heading}\n\n{_with_figures(text, folder, result.figures)}\n"
     if not names:
         result.markdown = "\nThis copy of the repository holds no measured results.\n"
+    return result
+
+
+def read(text: str, section: re.Pattern[str], root: Path) -> Results:
+    """Return a page with what benchmarks/reading.py says of the rows in the place of its marks, and its figures."""
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    reading, rows = (importlib.import_module(f"benchmarks.{name}") for name in ("reading", "rows"))
+    folder = root / "benchmarks" / "results"
+    found = rows.read(folder / "accuracy.csv")
+    result = Results("")
+    told = section.sub(lambda mark: reading.SECTIONS[mark[1]](found), text)
+    # A figure of rows that are not there yet is not drawn, and leaves no gap.
+    told = _IMAGE.sub(lambda image: image[0] if (folder / image["path"]).is_file() else "", told)
+    result.markdown = _with_figures(told, folder, result.figures)
     return result
 
 

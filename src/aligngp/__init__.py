@@ -19,7 +19,8 @@ from aligngp.errors import (
     SettingError,
     TrainingError,
 )
-from aligngp.estimator import AlignedGP, load
+from aligngp.estimator import AlignedGP
+from aligngp.loading import load
 from aligngp.mappings.prior import Affine, Columns, Learned, Tabulated
 from aligngp.optimization import Optimizer, optimize
 from aligngp.prediction import Prediction

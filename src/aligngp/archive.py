@@ -1,7 +1,7 @@
 """What a model file says: settings, frames and fitted models as JSON and tensors, and back.
 
-No code is in it (callables, kernels of other libraries) and no training rows, but for the aligned inputs of
-:class:`aligngp.Tabulated` and the standardised rows that an exact posterior predicts from.
+No code is in it (callables, kernels of other libraries) and no training rows, but for what they span, the aligned
+inputs of :class:`aligngp.Tabulated` and the standardised rows that an exact posterior predicts from.
 """
 
 from __future__ import annotations
@@ -134,6 +134,7 @@ def _describe_frame(frame: Frame, tensors: Tensors, path: str) -> dict[str, Any]
         "priors": [_describe_prior(prior, tensors, f"{path}.priors.{at}") for at, prior in enumerate(frame.priors)],
         **scalers,
         "training_outputs": encode(frame.training_outputs, tensors, f"{path}.training_outputs"),
+        "spans": [encode(span, tensors, f"{path}.spans.{at}") for at, span in enumerate(frame.spans)],
     }
 
 
@@ -153,6 +154,7 @@ def _restore_frame(stored: Mapping[str, Any], tensors: Tensors, mappings: Mappin
         scalers["inputs"],
         scalers["outputs"],
         tensors[stored["training_outputs"]["tensor"]],
+        tuple(tensors[span["tensor"]] for span in stored["spans"]),
     )
 
 

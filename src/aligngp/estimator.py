@@ -11,15 +11,12 @@ from typing import Any
 import numpy as np
 
 from aligngp import archive, parts, storage
-from aligngp.data.tables import listed
-from aligngp.data.tasks import TaskData, find_task, read_inputs, read_inputs_and_output, read_tasks
+from aligngp.data.tasks import TaskData, read_inputs, read_inputs_and_output, read_tasks
 from aligngp.ensemble import Ensemble
-from aligngp.errors import AligngpWarning, DataError, NotFittedError
+from aligngp.errors import AligngpWarning, DataError
 from aligngp.findings.advice import advice, far_outside
 from aligngp.fit.adam import History
 from aligngp.fit.pipeline import ProgressOf
-from aligngp.frame import check_same_rows
-from aligngp.kernels import as_kernel
 from aligngp.metrics import scores
 from aligngp.model import Model
 from aligngp.parameters import resolve
@@ -31,8 +28,8 @@ from aligngp.runtime import computes, computing
 from aligngp.settings import Settings, seed_number, whole
 from aligngp.suggest import default_target, read_goal, suggest
 from aligngp.summary import Summary, tables, task_correlation
-from aligngp.training_scores import training_scores
-from aligngp.transfer import TransferReport, transfer_report
+from aligngp.trained import Trained
+from aligngp.transfer import TransferReport
 
 
 class AlignedGP:
@@ -145,8 +142,7 @@ class AlignedGP:
     ):
         given = {name: value for name, value in locals().items() if name != "self"}
         self.settings = Settings(**given)
-        self._parts: dict[str, Part] = {}
-        self._training: tuple[TaskData, ...] | None = None
+        self._trained = Trained(self.settings)
 
     # ---- fitting ----------------------------------------------------------------------------------------------
 
@@ -170,26 +166,16 @@ class AlignedGP:
                         raise KeyboardInterrupt  # it was heard in an earlier task, and this one has no model yet
                     own = dataclasses.replace(task, mapping=None)
                     fitted[task.name] = parts.fit_part((own,), self.settings.alone(task.name), _of(task.name, progress))
-        self._parts, self._training = fitted, data
+        self._trained = Trained(self.settings, fitted, data)
         return self
 
     def remember(self, tasks: Mapping[str, Any], output: str | Mapping[str, str] | None = None) -> AlignedGP:
         """Give a loaded model its training rows back, as they were passed to ``fit``; return self.
 
-        A model file does not hold them; scores of left-out rows, the transfer report and ranges need them. Rows that
-        are not those of the fit are refused.
+        A model file does not hold them; scores of left-out rows and the transfer report need them. Rows that are not
+        those of the fit are refused.
         """
-        fitted = self._distinct()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", AligngpWarning)  # what is suspicious was told at the fit
-            data = read_tasks(tasks, output)
-        tables = {table.name: table for table in data}
-        if set(tables) != set(self._parts):
-            raise DataError(f"remember: expected the tasks {listed(self._parts)}, got {listed(tables)}.")
-        for part in fitted:
-            for at, name in enumerate(part.frame.names):
-                check_same_rows(part.frame, at, tables[name], part.rows[at])
-        self._training = tuple(tables[name] for name in self._parts)
+        self._trained = self._trained.with_rows(tasks, output)
         return self
 
     # ---- prediction -------------------------------------------------------------------------------------------
@@ -236,14 +222,7 @@ class AlignedGP:
         >>> found["scored"], found["rows"], found["smse"] < 0.01
         ('left out', 12, True)
         """
-        fitted, data = self._distinct(), {task.name: task for task in self._training or ()}
-        if not data:
-            raise NotFittedError("a model file holds no training rows. Call gp.fit(tasks), or gp.score(task, rows).")
-        result: dict[str, dict[str, Any]] = {}
-        for part in fitted:
-            settings = self.settings if self.settings.shared else self.settings.alone(part.frame.names[0])
-            result |= training_scores(part, tuple(data[name] for name in part.frame.names), settings)
-        return {name: result[name] for name in data}
+        return self._trained.scores()
 
     def transfer_report(
         self,
@@ -278,16 +257,9 @@ class AlignedGP:
         >>> print(report.sentences[0])
         'coarse' helps 'fine': its left-out error (CRPS) falls from ...
         """
-        fitted = self._distinct()
-        if self._training is None:
-            raise NotFittedError(
-                "a model file holds no training rows, and the report fits again without each task. Call gp.fit(tasks) "
-                "first."
-            )
+        self._distinct()
         with computing(), watched(self.settings.progress) as progress:
-            return transfer_report(
-                fitted, self._training, self.settings, progress, targets=tasks, test=test, folds=folds, rows=rows
-            )
+            return self._trained.transfer(progress, tasks, test, folds, rows)
 
     @computes
     def suggest(
@@ -375,7 +347,7 @@ class AlignedGP:
     def tasks(self) -> tuple[str, ...]:
         """The names of the fitted tasks."""
         self._distinct()
-        return tuple(self._parts)
+        return tuple(self._trained.parts)
 
     @property
     def common(self) -> str | None:
@@ -399,19 +371,7 @@ class AlignedGP:
 
         A loaded model does not hold its training rows: pass them as to ``fit``.
         """
-        fitted = self._distinct()
-        if tasks is None and self._training is None:
-            raise NotFittedError("a model file holds no training rows. Pass them: gp.elbo(tasks).")
-        given: Any = {task.name: (task.X, task.y) for task in self._training or ()} if tasks is None else tasks
-        missing = [name for name in self._parts if not isinstance(given, Mapping) or name not in given]
-        if missing:
-            raise DataError(f"elbo: expected a dict with the training rows of every task, it lacks {listed(missing)}.")
-        result: dict[str, float] = {}
-        for part in fitted:
-            rows = [read_inputs_and_output(task, given[task.name]) for task in part.frame.tasks]
-            for name, value in parts.terms(part, rows, self.settings.seed).items():
-                result[name] = result.get(name, 0.0) + value
-        return result
+        return self._trained.terms(tasks)
 
     @computes
     def task_correlation(self) -> np.ndarray:
@@ -437,7 +397,7 @@ class AlignedGP:
         return advice(self, transfer)
 
     def __repr__(self) -> str:
-        rows = {name: part.rows[part.frame.names.index(name)] for name, part in self._parts.items()}
+        rows = {name: part.rows[part.frame.names.index(name)] for name, part in self._trained.parts.items()}
         told = ", ".join(f"{name} ({number} rows)" for name, number in rows.items())
         state = f"fitted to {told}" if rows else "not fitted yet: fit(tasks, output=...)"
         return f"AlignedGP({', '.join(self.settings.changed())})  # {state}"
@@ -451,37 +411,17 @@ class AlignedGP:
         description = archive.describe(self.settings, self._distinct(), tensors)
         storage.write(path, description, tensors)
 
+    # What figures, findings and the report read: see aligngp.findings.view.
+
+    @property
+    def _training(self) -> tuple[TaskData, ...] | None:
+        return self._trained.tables
+
     def _distinct(self) -> list[Part]:
-        if not self._parts:
-            raise NotFittedError("this AlignedGP is not fitted yet. Call gp.fit(tasks, output=...) first.")
-        return list({id(part): part for part in self._parts.values()}.values())
+        return self._trained.distinct
 
     def _part(self, task: str) -> tuple[Part, int]:
-        self._distinct()
-        part = list(self._parts.values())[find_task(task, self._parts)]
-        return part, part.frame.names.index(task)
-
-
-@computes
-def load(
-    path: str | os.PathLike[str],
-    mappings: Mapping[str, Any] | None = None,
-    kernel: Any = None,
-    mapping_kernel: Any = None,
-) -> AlignedGP:
-    """Return the model that ``gp.save(path)`` wrote.
-
-    Files hold no code: pass callable prior mappings (``mappings={"fine": function}``) and kernels of another library
-    again, as they were at the fit.
-    """
-    given = {"kernel": kernel, "mapping_kernel": mapping_kernel}
-    kernels = {name: None if value is None else as_kernel(value) for name, value in given.items()}
-    description, tensors = storage.read(path)
-    with storage.reading(path):
-        settings, fitted = archive.restore(description, tensors, dict(mappings or {}), kernels)
-        gp = AlignedGP(**settings)
-    gp._parts = {name: part for part in fitted for name in part.frame.names}
-    return gp
+        return self._trained.part(task)
 
 
 def _of(task: str, progress: ProgressOf) -> ProgressOf:

@@ -32,6 +32,8 @@ class Frame:
     outputs: tuple[Scaler, ...]
     training_outputs: np.ndarray
     """Mean and variance of each task's training outputs, shape (T, 2): what SMSE and SMLL compare with."""
+    spans: tuple[np.ndarray, ...]
+    """The lowest and the highest value of every training input of each task, shape (2, Dt)."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -46,6 +48,12 @@ class Frame:
     def aligned_scaler(self) -> Scaler:
         """Return the scaling of the common domain."""
         return self.inputs[self.common]
+
+    def middle(self, task: int) -> np.ndarray:
+        """Return the mean (Dt,) of every training input; where it is not standardised, the middle of its range."""
+        scaler = self.inputs[task]
+        kept = (scaler.mean == 0.0) & (scaler.scale == 1.0)
+        return np.where(kept, self.spans[task].mean(axis=0), scaler.mean)
 
     def rows(self, task: int, X: np.ndarray, training: bool = False) -> Rows:
         """Return raw rows of a task as a mapping sees them."""
@@ -90,7 +98,8 @@ def build_frame(
             prior = _guessed(prior, task, tasks[at], inputs[position], inputs[at], outputs[position], outputs[at])
         priors.append(prior)
     statistics = np.array([[np.mean(task.y), np.var(task.y)] for task in tasks])
-    return Frame(tuple(task.schema for task in tasks), at, tuple(priors), inputs, outputs, statistics)
+    spans = tuple(task.span for task in tasks)
+    return Frame(tuple(task.schema for task in tasks), at, tuple(priors), inputs, outputs, statistics, spans)
 
 
 def alone(frame: Frame, task: int) -> Frame:
@@ -103,6 +112,7 @@ def alone(frame: Frame, task: int) -> Frame:
         (frame.inputs[task],),
         (frame.outputs[task],),
         frame.training_outputs[task : task + 1],
+        (frame.spans[task],),
     )
 
 

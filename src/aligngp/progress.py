@@ -59,13 +59,13 @@ def _lines(stage: str) -> Progress:
         now = time.monotonic()
         if now - last[0] >= _SECONDS_BETWEEN_LINES or done == total:
             last[0] = now
-            left = f", {_duration((now - start) * (total - done) / done)} left" if 0 < done < total else ""
+            left = f", {duration((now - start) * (total - done) / done)} left" if 0 < done < total else ""
             print(f"{stage}: {done}/{total}, objective {objective:.6g}{left}", file=sys.stderr, flush=True)
 
     return report
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """Return a duration as one says it."""
     if seconds < 100:
         return f"{seconds:.0f} s"

@@ -90,7 +90,7 @@ def _correlation_of_means(ensemble: Ensemble) -> np.ndarray:
 def _forms(frame: Frame, ensemble: Ensemble) -> Table:
     """Return a column a task: the weight of every form that competed for it, in percent."""
     weights = [ensemble.weights(at) for at in range(len(frame.tasks))]
-    table = _table("Mixture of exact GPs: weight of each form", ("", *frame.names))
+    table = _table("Mixture of exact GPs: weights", ("", *frame.names))
     for form in dict.fromkeys(name for of_task in weights for name in of_task):
         _row(table, form, *(f"{of_task[form]:.0%}" if form in of_task else "" for of_task in weights))
     return table

@@ -9,31 +9,12 @@ import pytest
 from benchmarks.cases.files import DataMissingError
 from benchmarks.cases.instance import Instance
 from benchmarks.peers import environment
+from instances import small
 from scipy.stats import wilcoxon
 
 import aligngp as agp
 from aligngp import metrics
-from benchmarks import accuracy, accuracy_table
-
-
-def small(seed, targets=("fine",)):
-    """Three rows of a 2-D task, four of a 1-D one."""
-    stream = np.random.default_rng(seed)
-
-    def table(rows, dims):
-        return stream.uniform(size=(rows, dims)), stream.standard_normal(rows) + 3.0
-
-    return Instance(
-        name="small",
-        tasks={"fine": table(3, 2), "coarse": table(4, 1)},
-        test={"fine": table(5, 2), "coarse": table(6, 1)},
-        names={"fine": ("a", "b"), "coarse": ("b",)},
-        common="coarse",
-        targets=targets,
-        mappings={"fine": ["b"]},
-        description="A small case.",
-        paper={"num_inducing": 7},
-    )
+from benchmarks import accuracy, accuracy_table, compare
 
 
 class Constant:
@@ -213,8 +194,8 @@ def test_paired_tests_are_seed_by_seed(stand_in):
 
 
 def test_equal_scores_have_p_one():
-    assert accuracy_table.p_value(np.zeros(10)) == "1.000"
-    assert accuracy_table.p_value(np.arange(1.0, 11.0)) == "0.002"  # 2 / 2^10
+    assert compare.Pair(np.zeros(10)).p == 1.0
+    assert compare.Pair(np.arange(1.0, 11.0)).p == pytest.approx(2 / 2**10)
 
 
 # ---- BoTorch ------------------------------------------------------------------------------------------------------
@@ -290,3 +271,38 @@ def test_botorch_learns_a_shared_function_in_the_datas_units(worker, tmp_path, m
 def test_botorch_says_what_is_wrong(worker):
     with pytest.raises(ArithmeticError, match="model must be one of heterogeneous, imputation; it is 'other'"):
         worker.ask({"model": "other", "file": "", "features": [[0]], "seed": 0})
+
+
+# ---- variants of the paper's models -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model, base, own",
+    [
+        ("HSVLMC-KL/ND", "hsvlmc", {"mapping_kl_weight": 1.0 / 3.0}),  # 3 rows, one common column
+        ("HSVLMC-KL0", "hsvlmc", {"mapping_kl_weight": 0.0}),
+        ("HSVLMC-l1", "hsvlmc", {"initial_mapping_lengthscale": 1.0}),
+        ("HSVLMC-l1-KL/ND", "hsvlmc", {"initial_mapping_lengthscale": 1.0, "mapping_kl_weight": 1.0 / 3.0}),
+        ("HSVLMC-EM-l1", "hsvlmc_em", {"initial_mapping_lengthscale": 1.0}),
+    ],
+)
+def test_variants_change_what_their_names_say(model, base, own):
+    keywords, make = accuracy.settings(small(0), model, 4, None)
+    plain, _ = accuracy.settings(small(0), {"hsvlmc": "HSVLMC", "hsvlmc_em": "HSVLMC-EM"}[base], 4, None)
+    assert make is getattr(agp.paper, base)
+    assert keywords == {**plain, **own}
+
+
+@pytest.mark.filterwarnings("ignore::aligngp.errors.AligngpWarning")  # three rows
+def test_rows_of_the_papers_models_say_what_was_learned(monkeypatch):
+    monkeypatch.setattr(accuracy, "CASES", {"small": small})
+    row = measured("HSVLMC-l1-KL/ND", seed=1, iterations=3)
+    case = small(1)
+    gp = agp.paper.hsvlmc(
+        **{"common": "coarse", "mappings": case.mappings, "num_inducing": 7, "max_iterations": 3, "seed": 1},
+        **{"progress": False, "mapping_kl_weight": 1.0 / 3.0, "initial_mapping_lengthscale": 1.0},
+    )
+    gp.fit({name: agp.Task(*table, names=list(case.names[name])) for name, table in case.tasks.items()})
+    assert row["steps"] == 3
+    assert float(row["nu_g0"]) == pytest.approx(agp.parameters.resolve(gp.model).mappings[0].prior_variance, rel=1e-5)
+    assert measured("SOGP", iterations=2)["nu_g0"] == "" and measured("auto")["steps"] == ""

@@ -13,7 +13,7 @@ from aligngp.cli import app
 from aligngp.data.files import read_table
 from aligngp.job import SCHEMA, read_job
 
-COMMANDS = ("init", "fit", "predict", "report", "serve", "demo", "schema", "version")
+COMMANDS = ("init", "fit", "predict", "report", "serve", "demo", "benchmark", "schema", "version")
 
 
 def test_help_lists_the_commands():
@@ -28,8 +28,8 @@ def test_every_command_has_an_example(command):
     assert f"Example: aligngp {command}" in result.output
 
 
-@pytest.mark.parametrize("command", ["init", "fit", "predict", "report", "serve", "demo"])
-def test_commands_that_work_can_be_quiet_and_debugged(command):
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_can_be_quiet_and_debugged(command):
     text = CliRunner().invoke(app, [command, "--help"]).output
     assert "--quiet" in text
     assert "--debug" in text
@@ -37,6 +37,7 @@ def test_commands_that_work_can_be_quiet_and_debugged(command):
 
 def test_the_version(run):
     assert run("version").out == f"aligngp {agp.__version__}\n"
+    assert run("version", "--quiet").out == f"{agp.__version__}\n"
 
 
 def test_the_schema(run):
@@ -60,7 +61,7 @@ def test_what_failed_is_code_1(run, tmp_path):
     (tmp_path / "job.toml").write_text('output = "y"\n[tasks]\nfine = "fine.csv"\n')
     done = run("fit", "job.toml")
     assert done.code == 1
-    assert done.err.startswith("aligngp: fine.csv: there is no such file")
+    assert done.err.startswith("aligngp: job.toml:3: tasks.fine: fine.csv: there is no such file")
     assert [file.name for file in tmp_path.iterdir()] == ["job.toml"]
 
 

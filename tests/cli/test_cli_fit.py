@@ -29,6 +29,7 @@ def test_a_run_folder_is_what_python_would_give(started):
     np.testing.assert_array_equal(gp.predict("fine", new).mean, own.predict("fine", new).mean)
     scores = json.loads((started / "job-run" / "scores.json").read_text())
     assert scores["tasks"] == own.training_scores()
+    assert scores["warnings"] == own.warnings()
     assert scores["test"] == {"fine": {"rows": 20, **own.score("fine", read_table("fine_test.csv"))}}
     assert (scores["aligngp"], scores["interrupted"]) == (agp.__version__, False)
     assert gp.settings.progress is None
@@ -50,7 +51,8 @@ def test_the_log(started):
     assert f"aligngp {agp.__version__}, jax " in text
     assert "fitting 'fine', 'coarse' with common='coarse'" in text
     assert "task 'fine': weights of the forms" in text
-    assert re.search(r"fitted in \d+\.\d s$", text)
+    assert re.search(r"fitted in \d+\.\d s$", text, re.MULTILINE)
+    assert "INFO worth knowing: Task 'fine': 6 training rows for 4 inputs" in lines[-2]
 
 
 def test_what_is_printed(run, finished, tmp_path):
@@ -61,9 +63,13 @@ def test_what_is_printed(run, finished, tmp_path):
     assert re.fullmatch(r"fine: 6 rows left out, SMSE [\d.e-]+, RMSE .*, CRPS .*, 95% interval holds \d+%", lines[0])
     assert lines[1].startswith("coarse: 100 rows left out, ")
     assert lines[2].startswith("fine: 20 rows test, ")
-    assert lines[3].startswith("Model: deep/er/model.agp, fitted in ")
-    assert lines[4] == "Next:  aligngp predict deep/er --task fine --input new.csv --output pred.csv"
-    assert lines[5] == "       aligngp report deep/er"
+    few, noise = json.loads((tmp_path / "deep/er/scores.json").read_text())["warnings"]
+    assert few.startswith("Task 'fine': 6 training rows for 4 inputs")
+    assert noise.startswith("Task 'coarse': its noise is near its lower bound")
+    assert lines[3:5] == [f"Worth knowing: {few}", f"Worth knowing: {noise}"]
+    assert lines[5].startswith("Model: deep/er/model.agp, fitted in ")
+    assert lines[6] == "Next:  aligngp predict deep/er --task fine --input new.csv --output pred.csv"
+    assert lines[7:] == ["       aligngp report deep/er"]
     assert "mixture of exact GPs: 2/2, objective" in done.err
     quiet = run("fit", "job.toml", "--quiet")
     assert quiet.out.splitlines() == lines[:3]

@@ -109,3 +109,12 @@ def test_a_column_that_has_the_name_of_a_prediction(run, started):
     (started / "mean.csv").write_text("x3,x4,mean\n1,2,3\n")
     done = run("predict", "job-run", "-i", "mean.csv", "-t", "coarse")
     assert (done.code, "column 'mean' has the name of a column of the output" in done.err) == (1, True)
+
+
+def test_rows_far_outside_are_warned_of_though_the_model_comes_from_a_file(run, started):
+    (started / "far.csv").write_text("x3,x4\n0.5,0.5\n0.5,90\n")
+    done = run("predict", "job-run", "-i", "far.csv", "-t", "coarse")
+    assert done.code == 0
+    assert done.err.startswith("aligngp: warning: task 'coarse': 1 of 2 rows to predict lie far outside its training ")
+    assert "mostly in 'x4', which was trained on 0.02" in done.err
+    assert done.err.count("\n") == 1

@@ -41,7 +41,8 @@ def test_without_the_rows_of_the_fit_it_says_so(run, started, change):
         (started / "fine.csv").write_text((started / "fine.csv").read_text().replace("12.68", "12.69"))
     elif change == "gone":
         (started / "coarse.csv").unlink()
-        told = "job-run: the training rows cannot be read again: job-run/../coarse.csv: there is no such file"
+        told = "job-run: the training rows cannot be read again: job-run/job.toml:8: tasks.coarse.file: job-run/.."
+        told += "/coarse.csv: there is no such file"
     elif change == "a damaged job":
         (started / "job-run" / "job.toml").write_text("[")
         told = "job-run: the training rows cannot be read again: job-run/job.toml:1:2: not TOML"

@@ -10,7 +10,7 @@ import aligngp as agp
 from aligngp.findings.advice import advice, beyond
 from aligngp.findings.alignment import alignment
 from aligngp.findings.known import Known
-from estimators import FINE_X, moved
+from estimators import COARSE_X, FINE_X, moved
 from pictures import from_file, noisy, park
 
 
@@ -88,12 +88,17 @@ def test_a_mapping_that_leads_away_from_the_common_data():
 
 
 def test_a_mapping_that_was_moved_far():
-    gp = moved("free", initial_mapping_variance=1.0)
-    size = np.abs(alignment(gp, "fine").moved)
-    found = about(advice(gp), "moved the aligned inputs")
-    rows = int(np.sum(size.max(axis=1) > 1.0))
-    assert rows == 0 or f"of {rows} of 8 rows" in found[0]
-    assert bool(found) == (rows > 0)
+    gp = moved("embedded")
+    mean, _ = gp.aligned("fine", FINE_X)
+    size = np.abs(mean[:, 0] - FINE_X[:, 1]) / COARSE_X.std()
+    rows = int(np.sum(size > 1.0))
+    assert 0 < rows < 8  # some were, and some were not
+    (told,) = about(gp.warnings(), "moved the aligned inputs")
+    assert f"of {rows} of 8 rows by more than one standard deviation of the common inputs" in told
+    assert f"most by {size.max():.2g} in 'x1'" in told
+    assert "gp.plot.aligned('fine')" in told
+    assert np.abs(alignment(moved("bayes"), "fine").moved).max() < 1.0
+    assert not about(moved("bayes").warnings(), "moved the aligned inputs")
 
 
 def test_rows_far_outside_are_warned_of_once_a_call():
@@ -108,8 +113,11 @@ def test_rows_far_outside_are_warned_of_once_a_call():
         gp.predict("fine", FINE_X[:0])
 
 
-def test_a_model_of_a_file_does_not_know_its_rows(tmp_path):
-    from_file(noisy(), tmp_path).predict("source", [[1e6]])
+def test_a_model_of_a_file_knows_where_its_rows_were(tmp_path):
+    gp = from_file(noisy(), tmp_path)
+    low, high = (f"{end:.4g}" for end in noisy()._training[1].span[:, 0])
+    with pytest.warns(agp.AligngpWarning, match=f"1 of 2 rows .* 'x1', which was trained on {low} to {high}"):
+        gp.predict("source", [[0.0], [1e6]])
 
 
 def test_beyond_leaves_a_part_of_the_width():

@@ -11,7 +11,7 @@ import pytest
 import aligngp as agp
 from aligngp.data.files import write_table
 from aligngp.job import as_used, read_job
-from aligngp.job.write import toml_value
+from aligngp.job.toml import toml_value
 from aligngp.settings import Settings
 from estimators import unchecked
 from jobs import FULL, MISTAKES, SHORT
@@ -104,10 +104,17 @@ def test_a_mistake_is_told_with_its_line(job, text, told):
 @pytest.mark.parametrize(
     "text, told",
     [
-        ("a = 1\nb = ", r"job\.toml:2:5: not TOML: Invalid value\."),
-        ('a = "b\n', r"job\.toml:1:7: not TOML: .*"),
+        ("a = 1\nb = ", r"job\.toml:2:5: not TOML: Invalid value\. Text stands in quotes"),
+        ("fine = fine.csv", r"job\.toml:1:8: not TOML: .* Text stands in quotes"),
+        ('a = "b\n', r"job\.toml:1:7: not TOML: .* A text in quotes ends on the line on which it begins\."),
+        ('a = "b', r"job\.toml:1:7: not TOML: .* A text in quotes ends on the line on which it begins\."),
         ("a = [1,\n", r"job\.toml:2:1: not TOML: "),
-        (SHORT + SHORT, r"job\.toml:6:\d+: not TOML: Cannot declare"),
+        ("a = [1, 2\nb = 1", r"job\.toml:2:1: not TOML: .* A list ends with \]\."),
+        ("a = 1,5", r"job\.toml:1:6: not TOML: .* numbers have decimal points"),
+        ("a b = 1", r"job\.toml:1:3: not TOML: .* Write key = value"),
+        ('a = "C:\\data.csv"', r"job\.toml:1:10: not TOML: .* a backslash is written twice; or write / in paths"),
+        ("a = 1\na = 2\n", r"job\.toml:2:\d+: not TOML: .* A key stands there twice\."),
+        (SHORT + SHORT, r"job\.toml:6:\d+: not TOML: Cannot declare .* Write all of it in one place\."),
     ],
 )
 def test_what_is_no_toml_is_told_with_line_and_column(job, text, told):
@@ -148,6 +155,60 @@ def test_what_is_wrong_with_a_table_names_its_file(job, tables, name, content, t
     (tables / name).write_text(content)
     with pytest.raises(agp.DataError, match=told):
         read_job(job(FULL)).read()
+
+
+# What a job says of tables that it does not fit: told with the job's line; the parts are replaced in FULL.
+DISAGREEMENTS = {
+    "an output": ('"z"', '"zz"', r":2: output\.coarse: .*coarse\.parquet: task 'coarse': the output column 'zz'"),
+    "an output of its own": ('"w"', '"v"', r":8: tasks\.third\.output: .*xlsx: task 'third': the output column 'v'"),
+    "inputs": ('["b", "a"]', '["b", "c"]', r":8: tasks\.third\.inputs: .*third\.xlsx: .*missing column 'c'"),
+    "a sheet": ('"Table"', '"Runs"', r":8: tasks\.third\.sheet: .*third\.xlsx: .*'Runs'"),
+    "a file": ('"fine.csv"', '"fne.csv"', r":6: tasks\.fine: .*fne\.csv: .*did you mean 'fine\.csv'"),
+    "a folder": ('"fine.csv"', '"sub.csv"', r":6: tasks\.fine: .*sub\.csv: this is a folder"),
+    "a suffix": ('"fine.csv"', '"fine.txt"', r":6: tasks\.fine: .*fine\.txt: a file with the suffix '\.txt'"),
+    "an output of test rows": ('"zeta_true"', '"zeta"', r":15: test\.fine\.output: .*test\.csv: .*column 'zeta'"),
+    "a column of a mapping": ('["x3", 1]', '["x3", "x9"]', r":11: mappings\.fine: task 'fine' has no column 'x9'"),
+    "too few columns": ('["x3", 1]', '["x3"]', r":11: mappings\.fine: .*mapping to 2 columns .* got 1"),
+    "the shape of A": ("[[1, 0], [0.5, 2]]", "[[1], [2]]", r":12: mappings\.third: .*expected Affine with A of shape"),
+    "a mapping of the common task": (
+        'common = "coarse"',
+        'common = "fine"',
+        r":11: mappings\.fine: task 'fine' is the common task, so it has no mapping",
+    ),
+    "a calibration of the common task": (
+        'calibration = { fine = "bayes" }',
+        'calibration = { coarse = "bayes" }',
+        r":19: model\.calibration\.coarse: .*has no mapping to calibrate",
+    ),
+    "no mapping": ('fine = ["x3", 1]\n', "", None),
+    "columns that are missing": (
+        "third = { affine = { A = [[1, 0], [0.5, 2]], b = [0, -1] } }\n",
+        "",
+        r": task 'third' lacks the columns 'x3', 'x1' of the common task 'coarse' \(it has 'b', 'a'\).* Write below "
+        r"\[mappings\] third = \[\.\.\.\] with 2 of its columns.*or third = \"learned\"",
+    ),
+    "a tie": (
+        'common = "coarse"\n',
+        "",
+        r": the tasks 'fine', 'coarse', 'third' all have 2 inputs.* above \[tasks\] .*: common = \"third\"",
+    ),
+    "a tie of tasks that share nothing": ('common = "coarse"\n', "", None),
+}
+
+
+@pytest.mark.parametrize("old, new, told", DISAGREEMENTS.values(), ids=DISAGREEMENTS.keys())
+def test_tables_that_do_not_fit_the_job_are_told_with_its_line(job, tables, old, new, told):
+    assert FULL.count(old) == 1
+    (tables / "sub.csv").mkdir()
+    (tables / "fine.txt").write_text("")
+    text = FULL.replace(old, new)
+    if told is None:
+        text += "shared = false\n" if "common" in old else ""
+        assert set(read_job(job(text)).read()[0]) == {"fine", "coarse", "third"}
+        return
+    with pytest.raises((agp.DataError, agp.SettingError), match=r"job\.toml" + told) as error:
+        read_job(job(text)).read()
+    assert "\n" not in str(error.value)
 
 
 # ---- written back --------------------------------------------------------------------------------------------------

@@ -151,6 +151,13 @@ def test_the_residual_of_the_mapping():
     against = drawn(gp.plot.residual("fine", NEW, against="x1"))
     assert against.containers[0].lines[0].get_xdata() == pytest.approx(NEW[:, 0])
     assert against.get_xlabel() == "x1"
+    two = drawn(park().plot.residual("high", against="x2"))
+    ends = np.array([bars.lines[2][0].get_segments() for bars in two.containers])
+    for (low, high), values in ((two.get_xlim(), ends[..., 0]), (two.get_ylim(), ends[..., 1])):
+        assert low < values.min() < values.max() < high
+        assert values.max() - values.min() > 0.7 * (high - low)
+    first, second = (bars.lines[0].get_transform().transform([0.5, 0.0]) for bars in two.containers)
+    assert second - first == pytest.approx([4 / 72 * two.figure.dpi, 0.0])  # side by side, 4 points
     with pytest.raises(agp.SettingError, match=r"'coarse'.*has no mapping.*'fine'"):
         gp.plot.residual("coarse")
 
@@ -162,6 +169,9 @@ def test_nu_g0_over_fits():
         assert [label.get_text() for label in ax.get_xticklabels()] == ["fine"]
         assert len(ax.collections) == 1  # the violin
         assert ax.get_title() == "3 fits"
+    ax = drawn(gps[0].plot.nu_g0())
+    labels = [label.get_text() for label in ax.get_yticklabels()]
+    assert len(set(labels)) == len(labels) > 2
     with pytest.raises(agp.DataError, match="no fit"):
         agp.plots.nu_g0([])
     with pytest.raises(agp.DataError, match=r"same tasks.*'fine'.*'high'"):

@@ -7,9 +7,11 @@ from importlib.metadata import version as installed
 
 import typer
 
+from aligngp.cli.benchmark import benchmark
 from aligngp.cli.demo import demo
 from aligngp.cli.fit import fit
 from aligngp.cli.init import init
+from aligngp.cli.options import Debug, Quiet
 from aligngp.cli.predict import predict
 from aligngp.cli.report import report
 from aligngp.cli.serve import serve
@@ -22,12 +24,12 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
 )
-for _command in (init, fit, predict, report, serve, demo):
+for _command in (init, fit, predict, report, serve, demo, benchmark):
     app.command()(_command)
 
 
 @app.command()
-def schema() -> None:
+def schema(quiet: Quiet = False, debug: Debug = False) -> None:
     """Print the JSON schema of job files, for editors that complete and check TOML.
 
     Example: aligngp schema > job_schema.json, and "#:schema job_schema.json" as the first line of job.toml
@@ -36,12 +38,12 @@ def schema() -> None:
 
 
 @app.command()
-def version() -> None:
-    """Print the version.
+def version(quiet: Quiet = False, debug: Debug = False) -> None:
+    """Print the version; --quiet prints the number alone.
 
     Example: aligngp version
     """
-    print(f"aligngp {installed('aligngp')}")
+    print(installed("aligngp") if quiet else f"aligngp {installed('aligngp')}")
 
 
 def main() -> None:

@@ -8,19 +8,27 @@ from typing import Annotated
 
 import typer
 
-from aligngp.cli.options import Debug, Quiet
+from aligngp.cli.options import Debug, Force, Quiet
+from aligngp.errors import MissingPackageError, SettingError
+
+FIGURE, REPORT = "predicted-against-observed.png", "report.html"
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the figure; made if it is not there.")] = Path("demo"),
+    out: Annotated[Path, typer.Option(help="Folder of figure and report; made if it is not there.")] = Path("demo"),
     seed: Annotated[int, typer.Option(min=0, help="Seed of the data and of the models.")] = 0,
     iterations: Annotated[int, typer.Option(min=1, help="Adam steps; the paper's are 5000.")] = 5000,
+    force: Force = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Fit the embedded example end to end: scores as a table, predicted against observed as a figure.
+    """Fit the embedded example end to end: scores, a figure and a report.
 
-    The paper's Park case: 6 runs of a costly function of four inputs, 100 of a cheap one that knows only two of them.
+    The paper's Park case: 6 runs of a costly function of four inputs, 100 of a
+    cheap one that knows only two of them.
+
+    The folder gets predicted-against-observed.png (extra plot), and report.html
+    (extra report) on aligngp's default model.
 
     Example: aligngp demo --out demo --seed 1
     """
@@ -29,6 +37,9 @@ def demo(
 
     import aligngp as agp
 
+    there = [out / name for name in (FIGURE, REPORT) if (out / name).exists()]
+    if there and not force:
+        raise SettingError(f"{there[0]} is there already. Pass --force to replace it, or another --out.")
     console = Console()
     case = agp.datasets.park(seed=seed)
     tasks = {name: agp.Task(*case.tasks[name], names=case.names[name]) for name in case.tasks}
@@ -54,9 +65,9 @@ def demo(
         gp = build(
             common=None if alone else case.common,
             mappings=None if alone else case.mappings,
-            max_iterations=iterations,
             seed=seed,
             progress=False if quiet else None,
+            **({} if build is agp.AlignedGP else {"max_iterations": iterations}),
         )
         start = time.perf_counter()
         gp.fit({case.target: tasks[case.target]} if alone else tasks)
@@ -66,21 +77,23 @@ def demo(
         columns = [f"{score[key]:.3f}" for key in ("smse", "smll", "rmse", "crps")]
         table.add_row(name, *columns, f"{score['coverage95']:.0%}", f"{seconds:.1f}")
     console.print(table)
+    out.mkdir(parents=True, exist_ok=True)
     rows = ", ".join(f"{data[1].size} rows of {name!r}" for name, data in case.tasks.items())
     _draw(predictions, y, out, f"Park: {rows}, {y.size} test points of {case.target!r}", console)
+    try:
+        agp.report.write(gp, out / REPORT, test={case.target: (X, y)}, force=force)
+        console.print(f"Report: {out / REPORT}", soft_wrap=True)
+    except MissingPackageError as error:
+        console.print(f"No report: {error}", markup=False, soft_wrap=True)
 
 
 def _draw(predictions, observed, out: Path, title: str, console) -> None:
-    try:
-        from aligngp.plots import predicted_against_observed
+    from aligngp.plots import predicted_against_observed
 
+    try:
         axes = predicted_against_observed(predictions, observed, title=title)
-    except ModuleNotFoundError as error:
-        if error.name != "matplotlib":
-            raise
-        console.print("No figure: matplotlib is not installed. Install it with: pip install 'aligngp[plot]'")
+    except MissingPackageError as error:
+        console.print(f"No figure: {error}", markup=False, soft_wrap=True)
         return
-    out.mkdir(parents=True, exist_ok=True)
-    path = out / "predicted-against-observed.png"
-    axes[0].figure.savefig(path, dpi=120)
-    console.print(f"Figure: {path}")
+    axes[0].figure.savefig(out / FIGURE, dpi=120)
+    console.print(f"Figure: {out / FIGURE}", soft_wrap=True)

@@ -37,7 +37,8 @@ def fit(
 ) -> None:
     """Fit the model that a job file describes, and write it with its scores into a folder.
 
-    The folder gets model.agp, job.toml as used, scores.json and log.txt.
+    The folder gets model.agp, job.toml as used, scores.json with what is worth
+    knowing of the model, and log.txt.
 
     A run that is there already is replaced only with --force.
 
@@ -59,11 +60,15 @@ def fit(
         lines.write_to(run.folder / UNFINISHED)
         gp, seconds = _fitted(wanted, tables, quiet)
         run.keep(gp)
-        scores = _scores(gp, test)
+        scores = {**_scores(gp, test), "warnings": gp.warnings()}
+        for sentence in scores["warnings"]:
+            log.info("worth knowing: %s", sentence)
         lines.stop()
         run.finish(gp, scores, seconds, lines.text())
     _show(scores)
     if not quiet:
+        for sentence in scores["warnings"]:
+            print(f"Worth knowing: {sentence}")
         print(f"Model: {run.folder / MODEL}, fitted in {seconds:.1f} s; beside it job.toml, scores.json, {LOG}")
         folder, task = shlex.quote(str(run.folder)), shlex.quote(next(iter(wanted.tasks)))
         print(f"Next:  aligngp predict {folder} --task {task} --input new.csv --output pred.csv")
@@ -90,7 +95,7 @@ def _scores(gp: AlignedGP, test: Mapping[str, Any]) -> dict[str, Any]:
     return scores
 
 
-def _show(scores: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
+def _show(scores: Mapping[str, Any]) -> None:
     """Print the scores: a table on a terminal, a line a task elsewhere."""
     from rich.console import Console
 

@@ -18,7 +18,10 @@ def report(
     model: Annotated[Path, typer.Argument(help="A run's folder, or a model file.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", "-o", help="The page.")] = Path("report.html"),
     transfer: Annotated[
-        bool, typer.Option(" /--no-transfer", help="Leave out what fits models again: which task helps which.")
+        bool,
+        typer.Option(
+            " /--no-transfer", help="Leave out what fits models again: which task helps which.", show_default=False
+        ),
     ] = True,
     force: Force = False,
     quiet: Quiet = False,
@@ -26,8 +29,8 @@ def report(
 ) -> None:
     """Write what is known of a fitted model as one HTML page that needs no network.
 
-    Of a run's folder the rows of its data files are read again, if they are those of the fit; a model
-    file holds none, and the page says what it lacks.
+    Of a run's folder the rows of its data files are read again, if they are
+    those of the fit; a model file holds none, and the page says what it lacks.
 
     Example: aligngp report turbine --out turbine.html
     """

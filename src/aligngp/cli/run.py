@@ -14,8 +14,9 @@ from typing import Any, Literal
 
 from aligngp.data.atomic import write_text
 from aligngp.errors import AligngpError, AligngpWarning, ModelFileError, SettingError
-from aligngp.estimator import AlignedGP, load
+from aligngp.estimator import AlignedGP
 from aligngp.job import Job, as_used, read_job
+from aligngp.loading import load
 
 State = Literal["new", "same", "interrupted", "other"]
 MODEL, JOB, SCORES, LOG, UNFINISHED = "model.agp", "job.toml", "scores.json", "log.txt", "log-unfinished.txt"

@@ -79,9 +79,9 @@ class TaskData:
     noise: float | None = None
 
     @cached_property
-    def span(self) -> tuple[np.ndarray, np.ndarray]:
-        """The lowest and the highest value (Dt,) of every input; found once."""
-        return self.X.min(axis=0), self.X.max(axis=0)
+    def span(self) -> np.ndarray:
+        """The lowest and the highest value of every input, shape (2, Dt); found once."""
+        return np.stack([self.X.min(axis=0), self.X.max(axis=0)])
 
     @property
     def schema(self) -> TaskSchema:

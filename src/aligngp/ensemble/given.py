@@ -44,6 +44,8 @@ class Pair:
     """``grad m_s(x) . grad m_s(z)``, (S, n, m)."""
     offset: float
     """var(b)."""
+    placed: dict[bytes, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict, repr=False)
+    """``known`` and ``unknown`` where another given map places the rows, by the map's bytes."""
 
 
 @dataclass(frozen=True, eq=False)

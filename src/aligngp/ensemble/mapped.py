@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from aligngp.ensemble.given import Side
+from aligngp.ensemble.given import Pair, Side
 
 
 def placed(maps: np.ndarray, own: np.ndarray) -> np.ndarray:
@@ -23,6 +23,19 @@ def moved_mean(map_: np.ndarray, side: Side) -> np.ndarray:
     """Return the sources' posterior means (n, S) at rows mapped by one map (1, D, Dt + 1)."""
     assert side.sources is not None
     return side.sources.value(placed(map_, side.own)[0])
+
+
+def given_parts(map_: np.ndarray, pair: Pair) -> tuple[np.ndarray, np.ndarray]:
+    """Return ``m_s m_s'`` and ``C_s`` (S, n, m) each at rows mapped by one map (1, D, Dt + 1), computed once a pair."""
+    key = map_.tobytes()
+    if key not in pair.placed:
+        sides = [_moved(map_, side) for side in ((pair.x,) if pair.x is pair.z else (pair.x, pair.z))]
+        (at, mean, whitened), (other_at, other_mean, other_whitened) = sides[0], sides[-1]
+        assert pair.x.sources is not None
+        known = mean[0].T[:, :, None] * other_mean[0].T[:, None, :]
+        wx, wz = whitened[:, :, 0], other_whitened[:, :, 0]
+        pair.placed[key] = known, pair.x.sources.covariance(at[0], other_at[0], wx, wz)
+    return pair.placed[key]
 
 
 def moved_covariance(maps: np.ndarray, x: Side, z: Side, weights: tuple[np.ndarray, np.ndarray]) -> np.ndarray:

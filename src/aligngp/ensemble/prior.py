@@ -10,7 +10,7 @@ import numpy as np
 
 from aligngp.ensemble.forms import Form, Term
 from aligngp.ensemble.given import Given, Likeness, Pair, Side
-from aligngp.ensemble.mapped import moved_covariance, moved_mean, moved_variance
+from aligngp.ensemble.mapped import given_parts, moved_covariance, moved_mean, moved_variance
 from aligngp.kernels.radial import by_log_lengthscale, correlation, slope, squared_distance
 
 NOISE_FLOOR = 1e-6
@@ -99,10 +99,12 @@ class Prior:
         total = np.full((len(h.scale), len(pair.x.own), len(pair.z.own)), self._offset(pair.offset))
         if self.sources:
             weights = self.weights(h)
-            if h.map is None:
-                total += _summed(weights[0], pair.known) + _summed(weights[1], pair.unknown)
-            else:
+            if self.aligned and h.map is not None:
                 total += moved_covariance(h.map, pair.x, pair.z, weights)
+            else:
+                parts = pair.known, pair.unknown
+                known, unknown = parts if self.given_map is None else given_parts(self.given_map, pair)
+                total += _summed(weights[0], known) + _summed(weights[1], unknown)
         for term, v, width in zip(self.form.terms, h.variances, h.widths, strict=True):
             part = v[:, None, None] * self._base(term, width, pair)
             total += part * _summed(h.shares, pair.gradients) if term.calibrates else part

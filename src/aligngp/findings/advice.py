@@ -47,15 +47,9 @@ def advice(gp: View, transfer: TransferReport | None = None, scored: Sequence[Kn
 
 
 def far_outside(gp: View, task: str, X: np.ndarray) -> str | None:
-    """Return a sentence where some of the raw rows X (n, Dt) lie far outside the task's training rows, else None.
-
-    A model from a file does not know its training rows.
-    """
+    """Return a sentence where some of the raw rows X (n, Dt) lie far outside the task's training rows, else None."""
     part, at = gp._part(task)
-    tables = tables_of(gp, part)
-    if tables is None or not len(X):
-        return None
-    low, high = tables[at].span
+    low, high = part.frame.spans[at]
     outside = beyond(X, low, high, FAR)
     if not outside.any():
         return None
@@ -98,16 +92,15 @@ def _coverage(found: Known) -> Iterator[str]:
 
 def _mapping(gp: View, found: Alignment) -> Iterator[str]:
     part, _ = gp._part(found.task)
-    tables = tables_of(gp, part)
-    assert tables is not None
-    common = tables[part.frame.common]
-    far = beyond(found.mean, *common.span, AWAY)
+    common = part.frame.common
+    low, high = part.frame.spans[common]
+    far = beyond(found.mean, low, high, AWAY)
     if far.any():
         column = found.columns[int(np.argmax(far.sum(axis=0)))]
         yield (
             f"Task {found.task!r}: the aligned inputs of {_rows(int(far.any(axis=1).sum()), len(far))} lie far from "
-            f"the data of the common task {common.name!r}, mostly in {column!r}. Little can be learned from it there; "
-            "check the prior mapping and its units."
+            f"the data of the common task {part.frame.names[common]!r}, mostly in {column!r}. Little can be learned "
+            "from it there; check the prior mapping and its units."
         )
     size = np.abs(found.moved)
     rows = int(np.sum(np.any(size > _MOVED, axis=1)))
@@ -128,7 +121,8 @@ def _noise(gp: View, part: Part, at: int) -> Iterator[str]:
     if noise <= _NEAR_FLOOR * NOISE_FLOOR:
         yield (
             f"Task {name!r}: its noise is near its lower bound (standard deviation {np.sqrt(noise) * scale:.2g}). This "
-            "is right for outputs without noise, as a simulation's are; for measurements pass agp.Task(..., noise=...)."
+            "is right for outputs without noise, as a simulation's are; for measurements say what it is: "
+            "agp.Task(..., noise=...), or noise = ... in a job file."
         )
     elif variance > 0 and noise >= _NEAR_ALL * variance:
         yield (

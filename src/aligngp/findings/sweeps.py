@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from aligngp.errors import DataError, SettingError
-from aligngp.findings.view import View, column_of, rows_of, tables_of
+from aligngp.findings.view import View, column_of, rows_of
 from aligngp.prediction import Prediction
 
 CURVE_POINTS, GRID_POINTS, DEPENDENCE_POINTS = 200, 41, 41
@@ -114,27 +114,20 @@ def _chosen(task: str, names: tuple[str, ...], inputs: str | Sequence[str] | Non
 def _middle(gp: View, task: str) -> np.ndarray:
     """Return the means (Dt,) of the training inputs."""
     part, place = gp._part(task)
-    tables = tables_of(gp, part)
-    return part.frame.inputs[place].mean if tables is None else tables[place].X.mean(axis=0)
+    return part.frame.middle(place)
 
 
 def _ends(gp: View, task: str, chosen: tuple[str, ...], span: Mapping[str, Any] | None) -> list[tuple[float, float]]:
-    """Return the range of each input: as named, that of the training rows, or two deviations about their mean."""
+    """Return the range of each input: as named, or that of the training rows."""
     part, place = gp._part(task)
-    names, scaler, tables = part.frame.tasks[place].columns, part.frame.inputs[place], tables_of(gp, part)
+    names = part.frame.tasks[place].columns
     for name in span or {}:
         column_of(task, names, name)
         if name not in chosen:
             raise SettingError(f"task {task!r}: span names {name!r}, which does not vary. Put it among the inputs.")
     result = []
     for name in chosen:
-        column = names.index(name)
-        if span and name in span:
-            ends = span[name]
-        elif tables is None:
-            ends = tuple(scaler.mean[column] + np.array([-2.0, 2.0]) * scaler.scale[column])
-        else:
-            ends = tables[place].X[:, column].min(), tables[place].X[:, column].max()
+        ends = span[name] if span and name in span else part.frame.spans[place][:, names.index(name)]
         result.append(_range(task, name, ends))
     return result
 

@@ -19,7 +19,9 @@ class View(Protocol):
     """What of :class:`aligngp.AlignedGP` is used here."""
 
     settings: Settings
-    _training: tuple[TaskData, ...] | None
+
+    @property
+    def _training(self) -> tuple[TaskData, ...] | None: ...
 
     def predict(self, task: str, data: Any, *, latent: bool = False, num_samples: int = 100) -> Prediction:
         """Predict a task at new rows."""

@@ -11,7 +11,7 @@ from typing import Any
 from aligngp.data.tables import did_you_mean, listed
 from aligngp.errors import AligngpError, SettingError
 from aligngp.job.lines import Keys
-from aligngp.job.write import toml_value
+from aligngp.job.toml import toml_value
 from aligngp.mappings.prior import Affine, Columns, Learned
 from aligngp.settings import Settings
 

@@ -8,13 +8,15 @@ import json
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from aligngp.data.files import missing_file, read_table
 from aligngp.data.tasks import Task, TaskSchema, read_inputs_and_output, read_tasks
-from aligngp.errors import AligngpWarning, DataError
+from aligngp.errors import AligngpWarning, DataError, SettingError
+from aligngp.job.agree import check_agreement
+from aligngp.job.lines import Keys
 from aligngp.settings import Settings
 
 
@@ -27,13 +29,6 @@ class Source:
     inputs: tuple[str, ...] | None = None
     noise: float | None = None
     sheet: str | None = None
-
-    def read(self, task: str) -> Task:
-        """Return the table as a task, its columns checked; an error names the file."""
-        read = Task(read_table(self.file, self.sheet), self.output, self.inputs, noise=self.noise)
-        with _of(self.file):
-            _schema(task, read)
-        return read
 
 
 @dataclass(frozen=True)
@@ -49,6 +44,13 @@ class Job:
     """The mappings as TOML has them."""
     model: Mapping[str, Any]
     """Further keywords of AlignedGP."""
+    lines: Mapping[Keys, int] = field(default_factory=dict)
+    """In which line a key stands."""
+
+    @property
+    def settings(self) -> Settings:
+        """Return the settings of the fit, without the mappings."""
+        return Settings(**{key: value for key, value in self.keywords.items() if key != "mappings"})
 
     @property
     def keywords(self) -> dict[str, Any]:
@@ -57,26 +59,66 @@ class Job:
 
     def read(self) -> tuple[dict[str, Task], dict[str, Task]]:
         """Return the tasks with their tables, and the test rows of those that have some; all of them checked."""
-        tasks = {name: source.read(name) for name, source in self.tasks.items()}
-        test = {}
+        tasks, schemas, test = {}, {}, {}
+        for name, source in self.tasks.items():
+            table = self._table("tasks", name, source)
+            tasks[name] = Task(table, source.output, source.inputs, noise=source.noise)
+            unknown = [column for column in source.inputs or () if column not in table.column_names]
+            with self._said(*self._output("tasks", name, table), *([("tasks", name, "inputs")] if unknown else [])):
+                with _of(source.file):
+                    schemas[name] = _schema(name, tasks[name])
+        check_agreement(self.path, self.settings, self.mappings, schemas, self._said)
         for name, source in self.test.items():
-            test[name] = Task(read_table(source.file, source.sheet), source.output)
-            with _of(source.file):
-                read_inputs_and_output(_schema(name, tasks[name]), test[name])
+            table = self._table("test", name, source)
+            test[name] = Task(table, source.output)
+            with self._said(*self._output("test", name, table)), _of(source.file):
+                read_inputs_and_output(schemas[name], test[name])
         return tasks, test
 
     def digest(self) -> str:
         """Return a checksum of all settings and of the files' contents: equal where a fit would be the same."""
-        settings = Settings(**{key: value for key, value in self.keywords.items() if key != "mappings"})
-        plain = {field.name: getattr(settings, field.name) for field in dataclasses.fields(Settings)}
+        settings = self.settings
+        plain = {one.name: getattr(settings, one.name) for one in dataclasses.fields(Settings)}
         plain |= {"mappings": dict(self.mappings_given), "progress": None}
         said = {
-            kind: {name: {**dataclasses.asdict(one), "file": _checksum(one.file)} for name, one in sources.items()}
+            kind: {
+                name: {**dataclasses.asdict(one), "file": self._file(kind, name, one)} for name, one in sources.items()
+            }
             for kind, sources in (("tasks", self.tasks), ("test", self.test))
         }
         # The order of the tasks counts: it is that of the random streams.
         text = json.dumps([plain, said, list(self.tasks)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
+
+    def _file(self, kind: str, name: str, source: Source) -> str:
+        """Return the checksum of a table's file."""
+        with self._said((kind, name, "file"), (kind, name)):
+            return _checksum(source.file)
+
+    def _table(self, kind: str, name: str, source: Source) -> Any:
+        """Return the table in a file."""
+        with self._said(*([(kind, name, "sheet")] if source.sheet else []), (kind, name, "file"), (kind, name)):
+            return read_table(source.file, source.sheet)
+
+    def _output(self, kind: str, name: str, table: Any) -> list[Keys]:
+        """Return the keys that may name a table's output, none where it has that column."""
+        source = self.tasks[name] if kind == "tasks" else self.test[name]
+        if source.output in table.column_names:
+            return []
+        if kind == "test":
+            return [("test", name, "output"), ("test", name)]
+        return [("tasks", name, "output"), ("output", name), ("output",)]
+
+    @contextmanager
+    def _said(self, *ways: Keys) -> Iterator[None]:
+        """Let an error of the block begin with the line of the first of these keys that the job has."""
+        try:
+            yield
+        except (DataError, SettingError) as error:
+            keys = next((way for way in ways if way in self.lines), None)
+            if keys is None:
+                raise
+            raise type(error)(f"{self.path}:{self.lines[keys]}: {'.'.join(map(str, keys))}: {error}") from None
 
 
 def _schema(name: str, task: Task) -> TaskSchema:
@@ -97,6 +139,8 @@ def _of(file: Path) -> Iterator[None]:
 
 
 def _checksum(file: Path) -> str:
+    if file.is_dir():
+        raise DataError(f"{file}: this is a folder. Name a file in it.")
     if not file.exists():
         raise DataError(f"{missing_file(file)} Check the name and the folder.")
     with file.open("rb") as opened:

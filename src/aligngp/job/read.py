@@ -13,8 +13,9 @@ from aligngp.errors import SettingError
 from aligngp.job import check
 from aligngp.job.check import Place
 from aligngp.job.contents import Job, Source
+from aligngp.job.hints import hint
 from aligngp.job.lines import find_lines
-from aligngp.job.write import toml_key, toml_value
+from aligngp.job.toml import toml_key, toml_value
 
 
 def read_job(path: str | os.PathLike[str]) -> Job:
@@ -56,6 +57,7 @@ def _job(path: Path, place: Place) -> Job:
         {name: check.read_mapping(entry) for name, entry in given.items()},
         {name: entry.value for name, entry in given.items()},
         check.read_model(top["model"], tasks) if "model" in top else {},
+        place.lines,
     )
 
 
@@ -86,6 +88,6 @@ def _syntax(source: Path, text: str, told: str) -> str:
     """Return file:line:column and what tomllib says there."""
     match = re.fullmatch(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", told, re.DOTALL)
     if match is None:
-        return f"{source}: not TOML: {told}."
+        return f"{source}: not TOML: {told}.{hint(told)}"
     line, column = match[2] or str(text.count("\n") + 1), match[3] or str(len(text.rsplit("\n", 1)[-1]) + 1)
-    return f"{source}:{line}:{column}: not TOML: {match[1]}."
+    return f"{source}:{line}:{column}: not TOML: {match[1]}.{hint(match[1])}"

@@ -13,7 +13,7 @@ from aligngp.errors import DataError, SettingError
 from aligngp.findings.alignment import Alignment, alignment
 from aligngp.findings.alignment import nu_g0 as fitted_nu_g0
 from aligngp.findings.view import View, column_of, mapped, mapped_tasks, output_name, tables_of
-from aligngp.plots.canvas import BLUE, GREY, LIGHT_BLUE, LIGHT_GREY, MARKERS, RED, TASKS, axes, below, shown
+from aligngp.plots.canvas import BLUE, GREY, LIGHT_BLUE, LIGHT_GREY, MARKERS, RED, TASKS, axes, below, beside, shown
 
 _HALF = float(ndtri(0.975))
 
@@ -69,8 +69,14 @@ def residual(gp: View, task: str, data: Any = None, *, against: str | None = Non
     ax.axhline(0.0, color=GREY, linewidth=0.8, zorder=0)
     for d, column in enumerate(found.columns):
         x = found.standardised[:, d] if own is None else own
+        # Over an own input the bars of all common inputs stand at one place: side by side they can be told apart.
+        aside = 0.0 if own is None else 4.0 * (d - (len(found.columns) - 1) / 2)
         ax.errorbar(x, found.moved[:, d], _HALF * found.std[:, d], fmt=MARKERS[d % len(MARKERS)], markersize=5,
-                    color=TASKS[d % len(TASKS)], elinewidth=0.8, label=shown(column))  # fmt: skip
+                    color=TASKS[d % len(TASKS)], elinewidth=0.8, label=shown(column),
+                    transform=beside(ax, aside))  # fmt: skip
+        ends = (found.moved[:, d] + sign * _HALF * found.std[:, d] for sign in (-1, 1))
+        ax.update_datalim(np.concatenate([np.column_stack([x, end]) for end in ends]))
+    ax.autoscale_view()
     standardised = "the prior mapping's input (standardised)"
     ax.set_xlabel(standardised if against is None else shown(against))
     ax.set_ylabel("posterior − prior mapping (sd)")
@@ -108,6 +114,9 @@ def nu_g0(gps: View | Iterable[View], task: str | None = None, *, ax: Any = None
         ax.plot(place + aside, np.log10(found), "o", color=BLUE, markersize=4.5, markeredgecolor="white")
     ax.set_xticks(range(1, len(names) + 1), [shown(name) for name in names])
     ax.set_xlim(0.4, len(names) + 0.6)
+    spread = np.log10(np.concatenate(values))
+    if np.ptp(spread) < 1.0:  # fits that agree are not to look different
+        ax.set_ylim(*(np.mean([spread.min(), spread.max()]) + np.array([-0.6, 0.6])))
     # The variances span powers of ten, and a violin must be made on the scale on which it is seen.
     ax.yaxis.set_major_formatter(lambda value, _: f"{10.0**value:.2g}")
     ax.set_ylabel(r"$\nu_{g_0}$ (standardised inputs)")

@@ -59,6 +59,13 @@ def below(ax: Any) -> None:
     )
 
 
+def beside(ax: Any, points: float) -> Any:
+    """Return the transform that draws data so many points to the right of their place."""
+    from matplotlib.transforms import ScaledTranslation
+
+    return ax.transData + ScaledTranslation(points / 72.0, 0.0, ax.figure.dpi_scale_trans)
+
+
 def held(values: dict[str, float]) -> str:
     """Return inputs at fixed values as a line, no more than six of them by name."""
     named = [f"{shown(name)} = {value:.3g}" for name, value in values.items()]

@@ -16,7 +16,7 @@ from aligngp.data.files import parse_csv
 from aligngp.data.tables import listed
 from aligngp.errors import AligngpWarning, DataError
 from aligngp.estimator import AlignedGP
-from aligngp.findings.view import column_of, output_name, tables_of
+from aligngp.findings.view import column_of, output_name
 from aligngp.prediction import Prediction
 from aligngp.serve.contract import MOST_ROWS
 
@@ -172,7 +172,7 @@ class Answers:
         self, task: str, at: Mapping[str, float], chosen: Sequence[str], points: int
     ) -> tuple[list[np.ndarray], np.ndarray]:
         """Return the values of the inputs that vary, and all inputs of every combination of them, row by row."""
-        columns, (lower, upper, middle, _) = self._columns(task), self._ranges(task)
+        columns, (lower, upper, middle) = self._columns(task), self._ranges(task)
         for name in (*at, *chosen):
             _check_name(task, columns, name)
         held = dict(zip(columns, middle, strict=True)) | dict(at)
@@ -184,21 +184,16 @@ class Answers:
             X[:, place] = values.ravel()
         return axes, X
 
-    def _ranges(self, task: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, str]:
-        """Return the ends and the middle of every input, and where they come from; none is without width."""
+    def _ranges(self, task: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the ends of the training rows and their middle for every input; none is without width."""
         part, at = self._gp._part(task)
-        tables, scaler = tables_of(self._gp, part), part.frame.inputs[at]
-        if tables is None:
-            lower, upper = scaler.mean - 2 * scaler.scale, scaler.mean + 2 * scaler.scale
-            middle, told = scaler.mean, "two standard deviations about the mean of the training rows"
-        else:
-            (lower, upper), middle, told = tables[at].span, tables[at].X.mean(axis=0), "the training rows"
+        lower, upper = part.frame.spans[at]
         flat = ~(lower < upper)
-        return np.where(flat, lower - 0.5, lower), np.where(flat, upper + 0.5, upper), middle, told
+        return np.where(flat, lower - 0.5, lower), np.where(flat, upper + 0.5, upper), part.frame.middle(at)
 
     def _task(self, name: str) -> dict[str, Any]:
         part, at = self._gp._part(name)
-        lower, upper, middle, told = self._ranges(name)
+        lower, upper, middle = self._ranges(name)
         inputs = [
             {"name": column, "lower": float(low), "upper": float(high), "middle": float(between)}
             for column, low, high, between in zip(self._columns(name), lower, upper, middle, strict=True)
@@ -208,7 +203,6 @@ class Answers:
             "output": output_name(self._gp, name),
             "rows": part.rows[at],
             "inputs": inputs,
-            "ranges": told,
             "domain": part.frame.names[part.frame.common],
         }
 

@@ -69,7 +69,6 @@ class TaskInfo(BaseModel):
     output: str
     rows: int = Field(description="Number of training rows.")
     inputs: list[Input]
-    ranges: str = Field(description="Where the inputs' ranges come from.")
     domain: str = Field(description="The task whose inputs are this task's common domain; its own name where it is.")
 
 

@@ -88,7 +88,6 @@ function choose(name) {
   [slices, surface] = [[], null];
   complain("");
   find("sliders").replaceChildren(...task.inputs.map(makeSlider));
-  find("ranges").textContent = `The ends of the sliders: ${task.ranges}. Numbers beyond can be typed. Units are those of the training rows.`;
   find("output").textContent = `${task.output} of ${task.name}`;
   find("domain").textContent = task.domain === task.name
     ? "The inputs of this task are the common domain." : `Where this point lies among the inputs of ${task.domain}.`;
