@@ -64,7 +64,7 @@ class Optimizer:
     >>> trial = search.ask()
     >>> search.tell(trial, 1.5)
     >>> search.spent
-    10.0
+    1.0
     """
 
     def __init__(
