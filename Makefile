@@ -20,7 +20,7 @@ PIP_INSTALL = -m pip install -qq
 .DELETE_ON_ERROR:
 # All stamps of .venv install into the same place: never at once, whatever -j says.
 .NOTPARALLEL:
-.PHONY: help install demo test test-jaxlib stress lint docs bench constraints clean
+.PHONY: help install demo test test-jaxlib test-botorch stress lint docs bench constraints clean
 
 # What every recipe that makes an environment begins with.
 define CHECK_PYTHON
@@ -47,6 +47,9 @@ test-jaxlib: $(JAXLIB_VENVS:%=%/.installed)  ## run the tests marked jaxlib with
 		echo "Tests marked jaxlib in $$venv"; \
 		$$venv/bin/python -m pytest -m jaxlib $$(grep -rlE --include='test_*.py' 'mark\.jaxlib' tests | LC_ALL=C sort) $(PYTEST_ARGS); \
 	done
+
+test-botorch: $(VENV)-botorch/.installed  ## run the tests of the BoTorch adapter in an environment with PyTorch
+	@$(VENV)-botorch/bin/python -m pytest tests/test_botorch.py $(PYTEST_ARGS)
 
 stress: $(VENV)/.installed-dev $(JAXLIB_VENVS:%=%/.installed)  ## run 5000 iterations on two cores with every jax, append to results/deadlock.csv
 	@set -e; for venv in $(VENV) $(JAXLIB_VENVS); do $$venv/bin/python -m benchmarks.deadlock; done
@@ -92,8 +95,18 @@ $(VENV)-jax-%/.installed: pyproject.toml constraints.txt Makefile | $(VENV)-jax-
 	@$(@D)/bin/python $(PIP_INSTALL) --no-deps -e .
 	@touch $@
 
+# BoTorch and what it needs, all pinned, then the package without asking about its dependencies again.
+$(VENV)-botorch/.installed: pyproject.toml constraints.txt benchmarks/peers/requirements-torch.txt Makefile | $(VENV)-botorch/bin/pip
+	@echo "Installing aligngp with BoTorch into $(@D) ..."
+	@$(@D)/bin/python $(PIP_INSTALL) --no-deps -r benchmarks/peers/requirements-torch.txt
+	@$(@D)/bin/python -c 'import re, tomllib; print(*(line for line in \
+		tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"]), sep="\n")' > $(@D)/requirements.txt
+	@$(@D)/bin/python $(PIP_INSTALL) -c constraints.txt -r $(@D)/requirements.txt beartype pytest
+	@$(@D)/bin/python $(PIP_INSTALL) --no-deps -e .
+	@touch $@
+
 # bin/pip is the last thing that venv writes: an interrupted venv is made again. Order-only above: its date says nothing.
-$(VENV)/bin/pip $(JAXLIB_VENVS:%=%/bin/pip):
+$(VENV)/bin/pip $(VENV)-botorch/bin/pip $(JAXLIB_VENVS:%=%/bin/pip):
 	$(CHECK_PYTHON)
 	@$(PYTHON) -m venv $(@D)/..
 
@@ -104,11 +117,14 @@ constraints:  ## write constraints.txt anew from the newest versions that fit to
 	@$(VENV)-constraints/bin/python $(PIP_INSTALL) -e ".[dev,docs,simulators]"
 	@grep '^#' constraints.txt > $(VENV)-constraints/pins
 	@$(VENV)-constraints/bin/python -m pip freeze --exclude-editable | awk -F == '/^[A-Za-z0-9._-]+==/ \
-		{name = tolower($$1); gsub(/[-_.]+/, "-", name); print name "==" $$2}' | LC_ALL=C sort >> $(VENV)-constraints/pins
+		{name = tolower($$1); gsub(/[-_.]+/, "-", name); print name "==" $$2}' > $(VENV)-constraints/frozen
+	@# PyTorch is not installed here: its pins are those of the benchmark's environment.
+	@awk -F == '/^[A-Za-z]/ {name = tolower($$1); gsub(/[-_.]+/, "-", name); if (!(name in seen)) print name "==" $$2; seen[name] = 1}' \
+		$(VENV)-constraints/frozen benchmarks/peers/requirements-torch.txt | LC_ALL=C sort >> $(VENV)-constraints/pins
 	@cp $(VENV)-constraints/pins constraints.txt
 	@rm -rf $(VENV)-constraints
 
 clean:  ## remove what the commands made: environments, caches, build products, the demo's figure, the site
-	@rm -rf $(VENV) $(VENV)-jax-* $(VENV)-constraints .benchmark-envs demo site build dist src/*.egg-info
+	@rm -rf $(VENV) $(VENV)-jax-* $(VENV)-botorch $(VENV)-constraints .benchmark-envs demo site build dist src/*.egg-info
 	@rm -rf .pytest_cache .ruff_cache .hypothesis
 	@find src tests benchmarks -type d -name __pycache__ -prune -exec rm -rf {} +

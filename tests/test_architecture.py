@@ -17,8 +17,8 @@ PACKAGE = "aligngp"
 ORDER = (
     "typing errors threads cache runtime parameters data datasets kernels linalg gaussian dense gp mappings "
     "likelihoods model objective frame settings fit ensemble predict prediction parts storage archive metrics "
-    "progress refits training_scores summary transfer trained findings plots estimator loading paper report job serve "
-    "sklearn cli"
+    "progress refits training_scores summary transfer trained findings suggest plots estimator loading optimization "
+    "botorch paper report job serve sklearn cli"
 ).split()
 
 PICKLES = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "shelve", "marshal"}

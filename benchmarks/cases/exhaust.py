@@ -42,5 +42,10 @@ def draw(seed: int) -> Instance:
         targets=("fine",),
         mappings={"fine": list(COARSE_INPUTS)},
         description="Total pressure loss of an exhaust diffuser; the coarse model moves six of fourteen coordinates.",
-        paper={"num_inducing": 200, "initial_lengthscale": 1.0, "initial_mapping_variance": 0.1},
+        paper={
+            "num_inducing": 200,
+            "initial_lengthscale": 1.0,
+            "initial_mapping_lengthscale": 1.0,
+            "initial_mapping_variance": 0.1,
+        },
     )

@@ -24,8 +24,10 @@ from aligngp.estimator import AlignedGP
 from aligngp.fit.checkpoint import Checkpoint
 from aligngp.loading import load
 from aligngp.mappings.prior import Affine, Columns, Learned, Tabulated
+from aligngp.optimization import Optimizer, optimize
 from aligngp.prediction import Prediction
 from aligngp.runtime import computing
+from aligngp.suggest import Choice, Integer, Real, Suggestion
 
 __version__ = version("aligngp")
 
@@ -35,15 +37,20 @@ __all__ = [
     "AligngpError",
     "AligngpWarning",
     "Checkpoint",
+    "Choice",
     "Columns",
     "DataError",
+    "Integer",
     "Learned",
     "MissingPackageError",
     "ModelFileError",
     "NotFittedError",
+    "Optimizer",
     "Parquet",
     "Prediction",
+    "Real",
     "SettingError",
+    "Suggestion",
     "Tabulated",
     "Task",
     "TrainingError",
@@ -52,6 +59,7 @@ __all__ = [
     "kernels",
     "load",
     "metrics",
+    "optimize",
     "paper",
     "plots",
     "read_table",

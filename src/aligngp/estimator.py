@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,8 @@ from aligngp.plots import Plots
 from aligngp.prediction import Prediction, index_of
 from aligngp.progress import watched
 from aligngp.runtime import computes, computing
-from aligngp.settings import Settings, whole
+from aligngp.settings import Settings, seed_number, whole
+from aligngp.suggest import default_target, read_goal, suggest
 from aligngp.summary import Summary, tables, task_correlation
 from aligngp.trained import Trained
 from aligngp.transfer import TransferReport
@@ -272,6 +273,56 @@ class AlignedGP:
         self._distinct()
         with computing(), watched(self.settings.progress) as progress:
             return self._trained.transfer(progress, tasks, test, folds, rows)
+
+    @computes
+    def suggest(
+        self,
+        objective: str = "minimize",
+        *,
+        target: str | None = None,
+        costs: Mapping[str, Any] | None = None,
+        bounds: Mapping[str, Any] | None = None,
+        constraints: Mapping[str, Any] | None = None,
+        n: int | None = None,
+        acquisition: str = "logei",
+        beta: Any = 2.0,
+        pending: Sequence[tuple[str, Mapping[str, Any]]] = (),
+        seed: int = 0,
+    ) -> Any:
+        """Return the next evaluation as a :class:`~aligngp.suggest.Suggestion`, or with ``n`` a list of so many.
+
+        A suggestion is a task and inputs from its own space: the one by which the target gains most for its cost.
+
+        Parameters
+        ----------
+        objective: ``"minimize"`` or ``"maximize"`` the target, or ``"learn"`` it: take most off its average variance.
+        target: the task that counts; default the dearest, else the one that is not the common task.
+        costs: what an evaluation of each task costs; tasks without a cost are not suggested. Default the target alone.
+        bounds: task name to a dict of input name to ``(low, high)``, :class:`Real`, :class:`Integer` or
+            :class:`Choice`; default the range of the training rows.
+        constraints: task name to ``(low, high)`` of its noise-free output, None where there is no bound. Such a task
+            has the target's inputs and is evaluated with it; the costs are those of the target.
+        n: number of suggestions; each is found as if those before had come out as expected.
+        acquisition: ``"logei"`` (expected improvement), ``"mes"`` (max-value entropy), or ``"ucb"`` (the target alone,
+            whatever the costs).
+        beta: deviations that ``"ucb"`` adds.
+        pending: (task, inputs) of evaluations whose outcome is not known yet.
+        seed: of the search.
+
+        Examples
+        --------
+        >>> import numpy as np, aligngp as agp
+        >>> x, z = np.linspace(0, 1, 4), np.linspace(0, 1, 12)
+        >>> gp = agp.AlignedGP("coarse").fit({"fine": (x, (x - 0.4) ** 2), "coarse": (z, (z - 0.4) ** 2 + 0.1)})
+        >>> suggestion = gp.suggest("minimize", costs={"fine": 10, "coarse": 1}, bounds={"fine": {"x1": (0, 1)}})
+        >>> suggestion.task in ("fine", "coarse"), 0 <= suggestion.inputs["x1"] <= 1
+        (True, True)
+        """
+        target = default_target(self.tasks, self.common, costs) if target is None else target
+        part, at = self._part(target)
+        goal = read_goal(part, at, self._training, objective, acquisition, beta, costs, bounds, constraints)
+        found = suggest(part, goal, 1 if n is None else whole("n", n), seed_number("seed", seed), pending)
+        return found[0] if n is None else found
 
     @computes
     def aligned(self, task: str, data: Any) -> tuple[np.ndarray, np.ndarray]:
