@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,14 @@ from jax.flatten_util import ravel_pytree
 
 import aligngp as agp
 from aligngp import predict
-from aligngp.fit import adam, collapse, diagnosis, imc, jitter, natural, posterior
+from aligngp.fit import adam, all_rows, collapse, diagnosis, imc, jitter, natural, posterior
 from aligngp.fit.collapse import Objective
 from aligngp.objective import exact
 from aligngp.objective.evidence import best_posterior, collapsed_bound
 from aligngp.parameters import resolve, split
+from aligngp.runtime import computing
+from aligngp.suggest import acquisition, mixture, response
+from ensembles import fitted, two_fidelities
 from training import KEY, KINDS, case
 
 pytestmark = pytest.mark.jaxlib
@@ -311,6 +315,46 @@ def test_whether_a_state_is_finite_takes_no_factorisation():
     problem = case()
     _, state, *_ = training(problem, problem.start("none"), "sampled")
     assert lapack(adam._fine, state) == []
+
+
+def test_the_best_posterior_over_blocks_of_rows_is_not_batched():
+    problem = case(residual=True)
+    model = resolve(problem.start("bayes"))
+    assert_none_batched(all_rows._factors, model, least=latent_calls(problem.start("bayes")))
+    factors = all_rows._factors(model)
+    sums = [all_rows._sums(model, task, batch, factors) for task, batch in enumerate(problem.batches)]
+    assert_none_batched(all_rows._sums, model, 0, problem.batches[0], factors, least=3)  # of the mapping's GP
+    assert_none_batched(all_rows._posterior, model, sums[0] + sums[1], least=1)
+
+
+def test_suggestions_are_sums_of_kernels_without_a_factorisation():
+    ones, maxima = jnp.ones(4), jnp.asarray([2.0, 3.0])
+    for kind in ("logei", "mes", "ucb", "feasible"):
+        of_target = partial(acquisition.of_target, kind)
+        assert lapack(of_target, ones, ones, jnp.asarray(0.1), jnp.asarray(0.5), maxima, jnp.asarray(2.0)) == []
+    assert lapack(acquisition.of_constraint, ones, ones, jnp.asarray(0.0), jnp.asarray(1.0)) == []
+    arrays = (
+        *(jnp.ones((2, 3)), jnp.ones(2), jnp.ones((2, 4, 5)), jnp.ones((5, 3)), jnp.ones((4, 6)), jnp.eye(6)),
+        *(jnp.ones((6, 2)), jnp.ones((6, 3)), jnp.ones(6), jnp.asarray(1.0)),
+    )
+    value = partial(response._value_slopes, "se", lambda change: jnp.sum(change**2, axis=1))
+    assert lapack(value, arrays, jnp.ones((7, 3))) == []
+
+
+def test_predictions_in_jax_factor_nothing(monkeypatch):
+    ensemble, frame = fitted(two_fidelities(), "coarse")
+    target, seen = ensemble.targets[0], []
+    names = ("affine+linear", "calibrated+residual, same units", "alone+linear")
+    members = tuple(member for member in target.members if member.prior.form.name in names)
+    target = replace(target, members=members, weights=np.full(len(members), 1 / len(members)))
+    rows = frame.rows(0, np.zeros((2, 3)))
+    with computing():
+        known, slopes = mixture.read(target), mixture._slopes
+        monkeypatch.setattr(mixture, "_slopes", lambda *given: seen.append(given) or slopes(*given))
+        mixture.slopes(known, np.asarray(rows.own), np.asarray(rows.nominal))
+        assert {form.name for form, *_ in seen} == set(names)
+        for form, kernel, *arrays in seen:
+            assert lapack(partial(slopes.__wrapped__, form, kernel), *arrays) == []
 
 
 def compiled() -> Iterator[str]:

@@ -316,6 +316,7 @@ def one_history(histories: Sequence[History]) -> History:
         np.concatenate([history.iteration + before for history, before in zip(histories, iteration, strict=False)]),
         np.concatenate([history.objective for history in histories]),
         np.concatenate([history.seconds + before for history, before in zip(histories, seconds, strict=False)]),
+        np.concatenate([history.terms for history in histories]),
     )
 
 

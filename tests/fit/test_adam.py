@@ -18,7 +18,7 @@ from aligngp.errors import AligngpWarning
 from aligngp.fit import adam
 from aligngp.fit.adam import AdamSettings, History, ended, stalled, train
 from aligngp.mappings.contract import Rows
-from aligngp.objective.elbo import TaskBatch, elbo
+from aligngp.objective.elbo import TERMS, TaskBatch, elbo
 from aligngp.parameters import join, resolve, split
 from training import KEY, QUICK, assert_same, case, numbers
 
@@ -64,6 +64,7 @@ def test_the_loop_takes_the_steps_of_optax(problem, kind, sizes):
     expected, bounds = by_hand(model, problem.batches, sizes, 5, QUICK)
     assert_same(found, expected, atol=1e-12)
     np.testing.assert_allclose(history.objective, bounds, rtol=1e-12)
+    np.testing.assert_allclose(history.terms.sum(axis=1), history.objective, rtol=1e-14)
     moved = [np.max(np.abs(value - numbers(model)[path])) for path, value in numbers(found).items()]
     assert min(moved) > 1e-3
 
@@ -87,7 +88,7 @@ def test_chunks_grow_while_they_are_quick_and_shrink_when_they_are_not(monkeypat
 
     def advance(state, rest, batches, chunk, count, key, settings):
         now[0] += next(durations)
-        return replace(state, iteration=state.iteration + count), jnp.zeros(200)
+        return replace(state, iteration=state.iteration + count), jnp.zeros((200, 5))
 
     monkeypatch.setattr(adam, "_advance", advance)
     monkeypatch.setattr(adam.time, "perf_counter", lambda: now[0])
@@ -154,6 +155,8 @@ def test_the_history_has_every_iteration_once(iterations):
     assert np.all(np.diff(history.seconds) > 0) and history.seconds[0] > 0
     start = adam.bound(PLAIN, SMALL.batches, KEY, settings)
     assert history.objective[0] == pytest.approx(float(start.total), rel=1e-12)
+    signed = [np.sum(getattr(start, name)) * (1 if name == "expected_log_likelihood" else -1) for name in TERMS]
+    np.testing.assert_allclose(history.terms[0], signed, rtol=1e-11)
     assert [(done, total) for done, total, _ in seen][-1] == (iterations, iterations)
     assert all(objective == history.objective[done - 1] for done, _, objective in seen)
 

@@ -11,7 +11,7 @@ import aligngp as agp
 from aligngp.findings.alignment import nu_g0
 from aligngp.findings.known import coverage_curve, known
 from aligngp.findings.relevance import relevance
-from estimators import COARSE_X, FINE_X, FINE_Y, NEW, moved
+from estimators import COARSE_X, FINE_X, FINE_Y, NEW, make, moved, tasks
 from pictures import from_file, noisy, park
 
 CASE = agp.datasets.park(num_low=20, num_test=30)
@@ -193,6 +193,15 @@ def test_the_objective_and_its_terms():
     _, own = plt.subplots()
     assert gp.plot.objective(ax=own) is own
     assert len(own.figure.axes) == 1
+
+
+def test_the_objective_by_term_while_adam_trains():
+    gp = make(calibration="bayes", inference="adam", max_iterations=30).fit(tasks())
+    ax = drawn(gp.plot.objective())
+    lines = {line.get_label(): line.get_ydata() for line in ax.figure.axes[1].lines}
+    assert {"expected log likelihood", "alignment penalty", "mapping penalty", "latent kl"} <= set(lines)
+    assert sum(lines.values()) == pytest.approx(gp.history.objective)
+    assert np.all(lines["latent kl"] <= 0.0)
 
 
 def test_a_mixture_has_terms_and_no_history_of_an_objective():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import equinox as eqx
@@ -25,7 +25,7 @@ from aligngp.fit.checkpoint import Checkpoints
 from aligngp.fit.diagnosis import explain
 from aligngp.fit.feed import TrainingData, take
 from aligngp.model import Model
-from aligngp.objective.elbo import TaskBatch, Terms, elbo
+from aligngp.objective.elbo import TERMS, TaskBatch, Terms, elbo
 from aligngp.parameters import as_arrays, join, resolve, split
 from aligngp.typing import Array, Expectation, PRNGKeyArray, Progress
 
@@ -43,6 +43,8 @@ class History:
     iteration: np.ndarray
     objective: np.ndarray
     seconds: np.ndarray
+    terms: np.ndarray = field(default_factory=lambda: np.zeros((0, len(TERMS))))
+    """What each of TERMS adds to the objective, (iterations, terms); no row where only the total is followed."""
 
 
 @dataclass(frozen=True)
@@ -97,11 +99,11 @@ def train(
     scales = tuple(max(1.0, n / (size or n)) for n, size in zip(rows, data.batch_sizes, strict=True))
     step = replace(settings, iterations=1, patience=None)  # how long it goes on is no reason to compile it anew
     best, best_value = trainable, -np.inf
-    record: list[tuple[np.ndarray, np.ndarray]] = []  # bounds and seconds of every chunk
+    record: list[tuple[np.ndarray, np.ndarray]] = []  # terms of the bound and seconds of every chunk
     done, size = 0, 1
     if checkpoints is not None and (found := checkpoints.load((state, best))) is not None:
         (state, best), (values, seconds), facts = found
-        record, done, best_value = [(values, seconds)], values.size, facts["best_value"]
+        record, done, best_value = [(values, seconds)], len(values), facts["best_value"]
         source.skip(done)
     start = time.perf_counter() - max((float(chunk[-1]) for _, chunk in record), default=0.0)
 
@@ -120,18 +122,19 @@ def train(
             state, values = _advance(state, rest, batches, chunk, jnp.int32(count), key, step)
             values = np.asarray(values)[:count]
             elapsed = time.perf_counter() - began
-            if not (np.isfinite(values[-1]) and _fine(state)):
+            bounds = values.sum(axis=1)
+            if not (np.isfinite(bounds[-1]) and _fine(state)):
                 raise _failure(before, rest, batches, chunk, count, data.names, key, step)
             record.append((values, began - start + elapsed * np.arange(1, count + 1) / count))
             # The first call compiles, so it says nothing about speed; then chunks grow to their time.
             quick = done == 0 or elapsed < _SECONDS_A_CHUNK
             size = min(2 * size, _CHUNK) if quick else max(1, size // 2)
             done += count
-            if values.mean() > best_value:
-                best, best_value = state.trainable, values.mean()
+            if bounds.mean() > best_value:
+                best, best_value = state.trainable, bounds.mean()
             if progress is not None:
-                progress(done, settings.iterations, float(values[-1]))
-            if stalled([bounds for bounds, _ in record], settings.patience):
+                progress(done, settings.iterations, float(bounds[-1]))
+            if stalled([terms.sum(axis=1) for terms, _ in record], settings.patience):
                 break
             if checkpoints is not None and checkpoints.due():
                 keep(checkpoints)
@@ -148,8 +151,9 @@ def train(
             stacklevel=2,
         )
         final = best
-    bounds, seconds = (np.concatenate([np.zeros(0), *(chunk[part] for chunk in record)]) for part in (0, 1))
-    return join(final, rest), History(np.arange(1, bounds.size + 1), bounds, seconds)
+    terms = np.concatenate([np.zeros((0, len(TERMS))), *(terms for terms, _ in record)])
+    seconds = np.concatenate([np.zeros(0), *(seconds for _, seconds in record)])
+    return join(final, rest), History(np.arange(1, len(terms) + 1), terms.sum(axis=1), seconds, terms)
 
 
 def ended(history: History, settings: AdamSettings) -> bool:
@@ -182,21 +186,21 @@ def _bound(model, batches, key, num_samples, expectation):
 
 
 def loss_function(rest: Model, batches, scales, key: PRNGKeyArray, settings: AdamSettings) -> Callable:
-    """Return ``(trainable, rows, iteration) -> -bound`` of one step's batch and draws."""
+    """Return ``(trainable, rows, iteration) -> -bound, its terms`` of one step's batch and draws."""
 
     def loss(trainable, rows, iteration):
         model = resolve(join(trainable, rest))
         chosen = [take(batch, index, scale) for batch, index, scale in zip(batches, rows, scales, strict=True)]
         step_key = jax.random.fold_in(key, iteration)
         terms = elbo(model, chosen, step_key, num_samples=settings.num_samples, expectation=settings.expectation)
-        return -terms.total
+        return -terms.total, terms.contributions
 
     return loss
 
 
 @eqx.filter_jit
 def _advance(state, rest, batches, chunk: _Chunk, count, key, settings: AdamSettings):
-    """Run ``count`` steps; return the state and the bounds, NaN behind the first that is not finite.
+    """Run ``count`` steps; return the state and the terms of the bounds, NaN behind the first that is not finite.
 
     An update that is not finite shows in the next bound, or in the state. Looking at every update here would cost a
     small model a third of its time.
@@ -210,16 +214,16 @@ def _advance(state, rest, batches, chunk: _Chunk, count, key, settings: AdamSett
 
     def unfinished(carry):
         *_, done, values = carry
-        return (done < count) & ((done == 0) | jnp.isfinite(values[jnp.maximum(done - 1, 0)]))
+        return (done < count) & ((done == 0) | jnp.isfinite(jnp.sum(values[jnp.maximum(done - 1, 0)])))
 
     def body(carry):
         vector, memory, done, values = carry
         rows, iteration = _rows_of(chunk, done), state.iteration + done
-        value, gradient = jax.value_and_grad(loss)(restore(vector), rows, iteration)
+        (_, terms), gradient = jax.value_and_grad(loss, has_aux=True)(restore(vector), rows, iteration)
         updates, memory = optimiser.update(ravel_pytree(gradient)[0], memory)
-        return vector + updates, memory, done + 1, values.at[done].set(-value)
+        return vector + updates, memory, done + 1, values.at[done].set(terms)
 
-    values = jnp.full((chunk.room,), jnp.nan)
+    values = jnp.full((chunk.room, len(TERMS)), jnp.nan)
     start = vector, memory, jnp.zeros((), jnp.int32), values
     vector, memory, done, values = jax.lax.while_loop(unfinished, body, start)
     restored = jax.tree.map(lambda node: restore(node) if jnp.ndim(node) == 1 else node, memory)
@@ -241,7 +245,7 @@ def _failure(
     at = 0
     while at < count - 1:  # if no other step fails it is the last
         new, values = _advance(state, rest, batches, _from(chunk, at), jnp.int32(1), key, settings)
-        if not (np.isfinite(values[0]) and _fine(new)):
+        if not (np.all(np.isfinite(values[0])) and _fine(new)):
             break
         state, at = new, at + 1
     rows = _rows_of(chunk, at)

@@ -41,6 +41,10 @@ class TaskBatch(eqx.Module):
         return self.y.shape[0] if self.counted is None else jnp.sum(self.counted)
 
 
+TERMS = ("expected_log_likelihood", "alignment_penalty", "mapping_penalty", "latent_kl", "residual_kl")
+"""The terms of the bound in the order of ``Terms.contributions``; all but the first count against it."""
+
+
 class Terms(eqx.Module):
     """The bound by its parts; penalties and divergences are positive and count against it."""
 
@@ -49,6 +53,12 @@ class Terms(eqx.Module):
     mapping_penalty: Float[Array, " T"]
     latent_kl: Float[Array, " Q"]
     residual_kl: Float[Array, " T"]
+
+    @property
+    def contributions(self) -> Float[Array, " 5"]:
+        """Return what each of TERMS adds to the bound, summed over tasks or latents."""
+        sums = [jnp.sum(getattr(self, name)) for name in TERMS]
+        return jnp.stack([sums[0], *(-value for value in sums[1:])])
 
     @property
     def total(self) -> Scalar:

@@ -11,15 +11,18 @@ from aligngp.errors import SettingError
 from aligngp.findings.known import LEVELS, binomial_interval, coverage_curve, histogram, known
 from aligngp.findings.relevance import relevance as found_relevance
 from aligngp.findings.view import View, tables_of
+from aligngp.fit.adam import History
+from aligngp.objective.elbo import TERMS
 from aligngp.parts import one_history
 from aligngp.plots.canvas import BLUE, GREY, LIGHT_BLUE, ORANGE, RED, axes, below, pyplot, shown
 
 
 def objective(gp: View, *, ax: Any = None) -> Any:
-    """Draw the objective while training and, in a panel beside it, its terms at the end (see :func:`terms`).
+    """Draw the objective while training and, in a panel beside it, what each term adds to it.
 
-    Only the total is known on the way. The terms are left out where ``ax`` is passed, or where the model came from a
-    file, without the training rows that they are summed over.
+    Of L-BFGS and stochastic natural gradients only the total is known on the way: beside it are the terms at the end
+    (see :func:`terms`), unless the model came from a file, without the training rows that they are summed over. The
+    panel is left out where ``ax`` is passed.
     """
     parts = gp._distinct()
     if any(isinstance(part.model, Ensemble) for part in parts):
@@ -28,9 +31,13 @@ def objective(gp: View, *, ax: Any = None) -> Any:
             "training. gp.plot.terms() draws the evidence of each task, gp.summary() has the weights of its forms."
         )
     history = one_history([part.fitted.history for part in parts])
-    if ax is None and tables_of(gp, parts[0]) is not None:
+    followed = len(history.terms) == len(history.iteration) > 0
+    if ax is None and (followed or tables_of(gp, parts[0]) is not None):
         _, (ax, beside) = pyplot().subplots(1, 2, figsize=(8.4, 3.6), width_ratios=(3, 2), layout="constrained")
-        terms(gp, ax=beside)
+        if followed:
+            _by_term(history, beside)
+        else:
+            terms(gp, ax=beside)
     ax = axes(ax, (5.2, 3.6))
     ax.plot(history.iteration, history.objective, color=BLUE, linewidth=1.2)
     ax.set_ylim(*_without_start(history.objective))
@@ -39,6 +46,18 @@ def objective(gp: View, *, ax: Any = None) -> Any:
     seconds = float(max(history.seconds, default=0.0))
     ax.set_title(f"{len(history.iteration)} iterations in {seconds:.1f} s", fontsize=10)
     return ax
+
+
+def _by_term(history: History, ax: Any) -> None:
+    """Draw what each term that is not zero adds to the objective, by iteration."""
+    for name, values in zip(TERMS, history.terms.T, strict=True):
+        if np.any(values != 0.0):
+            ax.plot(history.iteration, values, linewidth=1.1, label=shown(name).replace("_", " "))
+    ax.set_yscale("symlog", linthresh=10.0)  # a likelihood starts at minus thousands, divergences are tens
+    ax.set_xlabel("iteration")
+    ax.set_ylabel("contribution to the objective")
+    ax.set_title("its terms", fontsize=10)
+    ax.legend(fontsize=8, frameon=False)
 
 
 def terms(gp: View, *, ax: Any = None) -> Any:
