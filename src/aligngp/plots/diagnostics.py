@@ -57,7 +57,7 @@ def _by_term(history: History, ax: Any) -> None:
     ax.set_xlabel("iteration")
     ax.set_ylabel("contribution to the objective")
     ax.set_title("its terms", fontsize=10)
-    ax.legend(fontsize=8, frameon=False)
+    ax.legend(fontsize=8, frameon=False, loc="center right")
 
 
 def terms(gp: View, *, ax: Any = None) -> Any:
