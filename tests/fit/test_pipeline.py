@@ -28,7 +28,7 @@ class Trainings:
     def __init__(self, *objectives):
         self.objectives, self.given = list(objectives), []
 
-    def __call__(self, model, data, key, seed, settings, progress=None):
+    def __call__(self, model, data, key, seed, settings, progress=None, checkpoints=None):
         self.given.append((model, data, seed, settings))
         objective = self.objectives.pop(0) if self.objectives else 0.0
         if isinstance(objective, Exception):
@@ -106,7 +106,7 @@ def test_ctrl_c_leaves_out_the_other_restarts(trainings):
 
 
 def test_ctrl_c_in_a_fit_leaves_a_usable_model(monkeypatch):
-    def interrupted(model, data, key, seed, settings, progress=None):
+    def interrupted(model, data, key, seed, settings, progress=None, checkpoints=None):
         def interrupt(done, total, objective):
             if done >= 15:
                 signal.raise_signal(signal.SIGINT)
