@@ -90,5 +90,5 @@ def instance(
         targets=targets,
         mappings={own: projection(components)},
         description=description,
-        paper={"num_inducing": 100, "initial_lengthscale": 1.0, "initial_mapping_lengthscale": 1.0, "batch_size": 512},
+        paper={"num_inducing": 100, "initial_lengthscale": 1.0, "batch_size": 512},
     )
