@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 
@@ -9,6 +10,8 @@ import jax
 import pytest
 
 jax.config.update("jax_enable_x64", True)
+# A run that was started in the background ignores Ctrl-C, and Python then leaves it at that; tests raise it themselves.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True, scope="module")

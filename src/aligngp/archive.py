@@ -186,6 +186,10 @@ def _check_frame(frame: Frame, rows: Sequence[Any]) -> None:
     sides = (frame.priors, frame.inputs, frame.outputs, frame.training_outputs, rows)
     if not tasks or {len(side) for side in sides} != {tasks} or frame.common not in range(tasks):
         raise ValueError(f"its {tasks} tasks have {', '.join(str(len(side)) for side in sides)} parts")
+    if frame.training_outputs.shape != (tasks, 2) or [span.shape for span in frame.spans] != [
+        (2, len(schema.columns)) for schema in frame.tasks
+    ]:
+        raise ValueError("the ranges of its inputs or the moments of its outputs have other shapes than its tasks")
     for schema, prior, own, output in zip(frame.tasks, frame.priors, frame.inputs, frame.outputs, strict=True):
         wide, common = len(schema.columns), len(frame.common_columns)
         shapes = [own.mean.shape, own.scale.shape, output.mean.shape, output.scale.shape]

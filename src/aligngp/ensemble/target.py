@@ -143,6 +143,8 @@ class Target:
                 first += share * moved.mean(axis=0)
                 second += share * (moved**2).mean(axis=0)
                 continue
+            if not member.prior.sources:
+                continue  # nothing is moved where no source is seen
             direction = self._direction(member, h, alpha)
             slope = np.einsum("ps,nsd->pnd", direction * np.sqrt(h.shares), slopes)
             for cross, before in member.prior.displacement(h, pair):
